@@ -1,0 +1,269 @@
+"""The words every part shares: `Batch`, `Output`, the registry of methods, and `Spec`.
+
+A *method* is a plain PyTorch object of one kind. `register` gives it a name; a `Spec` is that name with its
+parameters as text, such as ``focal(gamma=2.0)``, and builds the object from the facts of a task.
+"""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import importlib
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+__all__ = [
+    "FACTS",
+    "KINDS",
+    "Batch",
+    "Card",
+    "EquipoiseError",
+    "Output",
+    "Spec",
+    "card",
+    "cards",
+    "did_you_mean",
+    "register",
+    "signature_repr",
+]
+
+
+class EquipoiseError(ValueError):
+    """A mistake in what the user asked for; the command line shows its text without a traceback."""
+
+
+class Batch(NamedTuple):
+    """What one step sees. A mixed sample has two hard labels: `lam` belongs to `target`, the rest to `other`."""
+
+    inputs: Tensor
+    target: Tensor
+    other: Tensor | None = None
+    lam: Tensor | None = None
+
+
+class Output(NamedTuple):
+    """What a network gives: `features` (N, d) feed the head, `feature_map` (N, c, h, w) is before pooling."""
+
+    logits: Tensor
+    features: Tensor | None = None
+    feature_map: Tensor | None = None
+
+
+# Each kind of method, and the package whose import registers its members.
+KINDS: dict[str, str] = {
+    "norm": "equipoise.norms",
+    "head": "equipoise.models",
+    "loss": "equipoise.losses",
+    "weighting": "equipoise.imbalance",
+    "penalty": "equipoise.losses",
+    "mix": "equipoise.mixing",
+    "sampler": "equipoise.imbalance",
+    "posthoc": "equipoise.imbalance",
+    "augment": "equipoise.data",
+    "model": "equipoise.models",
+    "task": "equipoise.data",
+}
+
+# What a task or a network knows. A factory that names one of these as an argument is given it.
+FACTS: frozenset[str] = frozenset(
+    {"class_counts", "num_classes", "labels", "feature_dim", "in_features", "num_features", "in_channels", "head_weight"}
+)
+
+# Arguments for use in one's own loop, never part of a recipe.
+_PLAIN_USE = frozenset({"reduction", "seed", "rank", "num_replicas", "root"})
+
+
+@dataclass(frozen=True)
+class Card:
+    """A method's entry in the registry. Defaults are read off the factory's signature, so they are written once."""
+
+    name: str
+    kind: str
+    factory: Callable[..., Any]
+    year: int | None = None
+    arxiv: str | None = None
+    neutral: Mapping[str, Any] = field(default_factory=dict)
+    companions: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def summary(self) -> str:
+        """The first line of the factory's docstring."""
+        return (inspect.getdoc(self.factory) or "").partition("\n")[0]
+
+    @property
+    def parameters(self) -> dict[str, inspect.Parameter]:
+        """What a `Spec` may set, in the order of the signature."""
+        signature = inspect.signature(self.factory, eval_str=True)
+        return {
+            name: p
+            for name, p in signature.parameters.items()
+            if name not in FACTS | _PLAIN_USE and p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)
+        }
+
+    @property
+    def facts(self) -> tuple[str, ...]:
+        """The facts the factory asks for by argument name."""
+        return tuple(name for name in inspect.signature(self.factory).parameters if name in FACTS)
+
+
+_REGISTRY: dict[str, Card] = {}
+
+
+def register(
+    name: str,
+    *,
+    kind: str,
+    year: int | None = None,
+    arxiv: str | None = None,
+    neutral: Mapping[str, Any] | None = None,
+    companions: Mapping[str, str] | None = None,
+) -> Callable[[Any], Any]:
+    """Enter the decorated class or function in the registry under `name`.
+
+    `neutral` holds parameter values at which the method is the plain baseline (a test checks it).
+    `companions` names what the method's paper uses on other dials, e.g. LDAM's cosine head; a recipe
+    takes it where the user has not chosen.
+    """
+    if kind not in KINDS:
+        raise ValueError(f"{name!r} is registered as {kind!r}; the kinds are {', '.join(KINDS)}")
+
+    def enter(factory: Any) -> Any:
+        if name in _REGISTRY:
+            raise ValueError(f"two methods are named {name!r}: {_REGISTRY[name].factory} and {factory}")
+        _REGISTRY[name] = Card(name, kind, factory, year, arxiv, dict(neutral or {}), dict(companions or {}))
+        return factory
+
+    return enter
+
+
+def cards(kind: str | None = None) -> list[Card]:
+    """All entries, or those of one kind, by name."""
+    if kind is not None and kind not in KINDS:
+        raise EquipoiseError(f"no kind of method is named {kind!r}.{did_you_mean(kind, KINDS)}")
+    for package in {KINDS[kind]} if kind else set(KINDS.values()):
+        importlib.import_module(package)
+    return sorted((c for c in _REGISTRY.values() if kind in (None, c.kind)), key=lambda c: c.name)
+
+
+def card(name: str, kind: str | None = None) -> Card:
+    """The entry called `name`; the error for an unknown name suggests the nearest one."""
+    found = {c.name: c for c in cards(kind)}
+    if name not in found:
+        what = kind or "method"
+        raise EquipoiseError(f"no {what} is named {name!r}.{did_you_mean(name, found)}")
+    return found[name]
+
+
+def did_you_mean(word: str, words: Iterable[str]) -> str:
+    """' Did you mean 'focal'?' where a near word exists, else the list of all words."""
+    words = sorted(words)
+    near = difflib.get_close_matches(word, words, n=1)
+    return f" Did you mean {near[0]!r}?" if near else f" There is: {', '.join(words)}."
+
+
+@dataclass(frozen=True)
+class Spec:
+    """A name with parameters, as text: ``focal(gamma=2.0)``. Literals and keywords only.
+
+    >>> Spec.parse("focal(gamma=2)")
+    Spec('focal(gamma=2)')
+    >>> Spec.parse("focal(gamma=2)").resolved("loss")
+    Spec('focal(gamma=2.0)')
+    """
+
+    name: str
+    params: tuple[tuple[str, Any], ...] = ()
+
+    @classmethod
+    def parse(cls, text: str) -> Spec:
+        """Read ``name`` or ``name(key=literal, …)``."""
+        example = "write a name with keyword literals, such as focal(gamma=2.0)"
+        try:
+            node = ast.parse(text.strip(), mode="eval").body
+        except (SyntaxError, ValueError):
+            raise EquipoiseError(f"cannot read {text!r}: {example}") from None
+        if isinstance(node, ast.Name):
+            return cls(node.id)
+        if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name)):
+            raise EquipoiseError(f"cannot read {text!r}: {example}")
+        if node.args or any(k.arg is None for k in node.keywords):
+            raise EquipoiseError(f"cannot read {text!r}: parameters need their names; {example}")
+        try:
+            params = {str(k.arg): _frozen(ast.literal_eval(k.value)) for k in node.keywords}
+        except ValueError:
+            raise EquipoiseError(f"cannot read {text!r}: only literals may be given; {example}") from None
+        return cls(node.func.id, tuple(params.items()))
+
+    def __str__(self) -> str:
+        inner = ", ".join(f"{k}={v!r}" for k, v in self.params)
+        return f"{self.name}({inner})" if inner else self.name
+
+    def __repr__(self) -> str:
+        return f"Spec({str(self)!r})"
+
+    def resolved(self, kind: str | None = None) -> Spec:
+        """The same with defaults filled in, in the signature's order: equal methods become equal texts."""
+        entry = card(self.name, kind)
+        given = dict(self.params)
+        for name in given.keys() - entry.parameters.keys():
+            takes = ", ".join(entry.parameters) or "no parameters"
+            raise EquipoiseError(f"{self.name} has no parameter {name!r}; it takes {takes}")
+        full = {}
+        for name, parameter in entry.parameters.items():
+            if name not in given and parameter.default is parameter.empty:
+                raise EquipoiseError(f"{self.name} needs {name}; write {self.name}({name}=…)")
+            full[name] = _as_default(given.get(name, parameter.default), parameter)
+        return Spec(self.name, tuple(full.items()))
+
+    def build(self, kind: str | None = None, **facts: Any) -> Any:
+        """Make the object, giving it those of the `facts` that it names."""
+        entry = card(self.name, kind)
+        missing = [name for name in entry.facts if name not in facts and _is_required(entry, name)]
+        if missing:
+            raise TypeError(f"{self.name} must be told {', '.join(missing)}")
+        known = {name: facts[name] for name in entry.facts if name in facts}
+        try:
+            return entry.factory(**known, **dict(self.resolved(kind).params))
+        except EquipoiseError:
+            raise
+        except ValueError as error:
+            raise EquipoiseError(f"{self}: {error}") from error
+
+
+def _is_required(entry: Card, name: str) -> bool:
+    return inspect.signature(entry.factory).parameters[name].default is inspect.Parameter.empty
+
+
+def _frozen(value: Any) -> Any:
+    return tuple(_frozen(v) for v in value) if isinstance(value, list | tuple) else value
+
+
+def _as_default(value: Any, parameter: inspect.Parameter) -> Any:
+    """An int where a float is meant becomes one, so that gamma=2 and gamma=2.0 are one recipe."""
+    wants_float = isinstance(parameter.default, float) or "float" in str(parameter.annotation)
+    is_int = isinstance(value, int) and not isinstance(value, bool)
+    return float(value) if wants_float and is_int and "int" not in str(parameter.annotation) else value
+
+
+def signature_repr(obj: Any) -> str:
+    """`gamma=2.0, scale=30.0`: the constructor's arguments as `obj` holds them, for its repr.
+
+    An object keeps each constructor argument in an attribute of the same name (scikit-learn's rule).
+    """
+    parts = []
+    for name in inspect.signature(type(obj).__init__).parameters:
+        if name != "self" and hasattr(obj, name):
+            value = getattr(obj, name)
+            value = value.tolist() if isinstance(value, Tensor) else value
+            parts.append(f"{name}={value!r}")
+    return ", ".join(parts)
+
+
+def full_precision(x: Tensor) -> Tensor:
+    """`x` in float32 at least: losses and statistics of half-precision values are computed there."""
+    return x.float() if x.dtype in (torch.float16, torch.bfloat16) else x

@@ -1,0 +1,37 @@
+"""What all our networks share: named stages, a feature map, features, a head."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from torch import Tensor, nn
+
+from ..core import Output
+
+NormFactory = Callable[[int], nn.Module]
+HeadFactory = Callable[[int, int], nn.Module]
+
+
+class Network(nn.Module):
+    """stem → stage1 → … → mean over positions → head.
+
+    A subclass sets `stem`, the stages named in `stages`, `feature_dim` and `head`. After each of them a mixing may act.
+    `network(x)` gives logits, as any PyTorch network does; `network.output(x)` gives `Output`.
+    """
+
+    stages: tuple[str, ...] = ("stem", "stage1", "stage2", "stage3")
+    feature_dim: int
+    head: nn.Module
+
+    def features_of(self, feature_map: Tensor) -> Tensor:
+        """(N, c, h, w) -> (N, d)."""
+        return feature_map.mean((2, 3))
+
+    def output(self, x: Tensor) -> Output:
+        for name in self.stages:
+            x = getattr(self, name)(x)
+        features = self.features_of(x)
+        return Output(self.head(features), features, x)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.output(x).logits
