@@ -65,13 +65,26 @@ KINDS: dict[str, str] = {
     "sampler": "equipoise.imbalance",
     "posthoc": "equipoise.imbalance",
     "augment": "equipoise.data",
+    "schedule": "equipoise.train",
     "model": "equipoise.models",
     "task": "equipoise.data",
 }
 
 # What a task or a network knows. A factory that names one of these as an argument is given it.
 FACTS: frozenset[str] = frozenset(
-    {"class_counts", "num_classes", "labels", "feature_dim", "in_features", "num_features", "in_channels", "head_weight"}
+    {
+        "class_counts",
+        "num_classes",
+        "labels",
+        "feature_dim",
+        "in_features",
+        "num_features",
+        "in_channels",
+        "head_weight",
+        "epochs",
+        "make_norm",
+        "make_head",
+    }
 )
 
 # Arguments for use in one's own loop, never part of a recipe.
@@ -88,7 +101,7 @@ class Card:
     year: int | None = None
     arxiv: str | None = None
     neutral: Mapping[str, Any] = field(default_factory=dict)
-    companions: Mapping[str, str] = field(default_factory=dict)
+    companions: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def summary(self) -> str:
@@ -111,7 +124,7 @@ class Card:
         return tuple(name for name in inspect.signature(self.factory).parameters if name in FACTS)
 
 
-_REGISTRY: dict[str, Card] = {}
+_REGISTRY: dict[tuple[str, str], Card] = {}  # by kind and name
 
 
 def register(
@@ -121,21 +134,21 @@ def register(
     year: int | None = None,
     arxiv: str | None = None,
     neutral: Mapping[str, Any] | None = None,
-    companions: Mapping[str, str] | None = None,
+    companions: Mapping[str, Any] | None = None,
 ) -> Callable[[Any], Any]:
     """Enter the decorated class or function in the registry under `name`.
 
     `neutral` holds parameter values at which the method is the plain baseline (a test checks it).
-    `companions` names what the method's paper uses on other dials, e.g. LDAM's cosine head; a recipe
-    takes it where the user has not chosen.
+    `companions` names what goes with it on other dials, e.g. LDAM's cosine head or a data set's usual
+    augmentation; a recipe takes it where the user has not chosen.
     """
     if kind not in KINDS:
         raise ValueError(f"{name!r} is registered as {kind!r}; the kinds are {', '.join(KINDS)}")
 
     def enter(factory: Any) -> Any:
-        if name in _REGISTRY:
-            raise ValueError(f"two methods are named {name!r}: {_REGISTRY[name].factory} and {factory}")
-        _REGISTRY[name] = Card(name, kind, factory, year, arxiv, dict(neutral or {}), dict(companions or {}))
+        if (kind, name) in _REGISTRY:
+            raise ValueError(f"two {kind} entries are named {name!r}: {_REGISTRY[kind, name].factory} and {factory}")
+        _REGISTRY[kind, name] = Card(name, kind, factory, year, arxiv, dict(neutral or {}), dict(companions or {}))
         return factory
 
     return enter
@@ -152,7 +165,7 @@ def cards(kind: str | None = None) -> list[Card]:
 
 def card(name: str, kind: str | None = None) -> Card:
     """The entry called `name`; the error for an unknown name suggests the nearest one."""
-    found = {c.name: c for c in cards(kind)}
+    found = {c.name: c for c in reversed(sorted(cards(kind), key=lambda c: list(KINDS).index(c.kind)))}
     if name not in found:
         what = kind or "method"
         raise EquipoiseError(f"no {what} is named {name!r}.{did_you_mean(name, found)}")

@@ -77,9 +77,9 @@ class Sampler(torch.utils.data.Sampler[int]):
     def __iter__(self) -> Iterator[int]:
         generator = torch.Generator().manual_seed(self.seed * 1_000_003 + self._epoch)
         order = self.epoch(generator, self._progress)
-        short = len(self) * self.num_replicas - len(order)  # every process needs as many batches as the others
-        order = torch.cat([order, order[:short]])
-        return iter(order[self.rank :: self.num_replicas].tolist())
+        # every process needs as many samples as the others: the order starts over where it is short of that
+        wrapped = torch.arange(self.rank, len(self) * self.num_replicas, self.num_replicas) % len(order)
+        return iter(order[wrapped].tolist())
 
 
 class Posthoc:

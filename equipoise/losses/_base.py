@@ -14,14 +14,17 @@ class Loss(nn.Module):
     """A loss on hard labels. A subclass writes `per_sample`; it never weighs classes and never reduces.
 
     Weights multiply `per_sample` from outside (`equipoise.imbalance`), so that they combine with every loss.
-    A subclass that knows the number of classes keeps its counts in the buffer `class_counts`.
+    A subclass that knows the number of classes hands over its counts, kept in the buffer `class_counts`.
     """
 
-    class_counts: Tensor | None = None
+    class_counts: Tensor | None
 
-    def __init__(self, reduction: str = "mean") -> None:
+    def __init__(self, reduction: str = "mean", class_counts: checks.Counts | None = None) -> None:
         super().__init__()
         self.reduction = checks.one_of("reduction", reduction, REDUCTIONS)
+        # whole numbers: a cast of the module to half precision leaves them alone
+        counts = None if class_counts is None else checks.counts(class_counts).long()
+        self.register_buffer("class_counts", counts)
 
     def per_sample(self, logits: Tensor, target: Tensor) -> Tensor:
         """logits (N, C), target (N,) -> (N,)."""

@@ -84,8 +84,8 @@ class Mix(nn.Module):
         raise NotImplementedError
 
     def blend(self, x: Tensor, plan: MixPlan) -> Tensor:
-        """Carry the plan out on `x` (N, …)."""
-        raise NotImplementedError
+        """Carry the plan out on `x` (N, …): lam · x + (1 − lam) · x[partner]. Gradients reach the partner."""
+        return torch.lerp(x[plan.partner], x, per_sample(plan.lam, x))
 
     def forward(self, x: Tensor, target: Tensor) -> Mixed:
         """Mix at the input: ``mixed = mix(x, target)``, then ``mixed.loss(criterion, network(mixed.inputs))``."""
@@ -117,10 +117,15 @@ def _untouched(target: Tensor) -> MixPlan:
 
 def beta_sample(alpha: float, n: int, device: torch.device, generator: torch.Generator | None) -> Tensor:
     """n draws of Beta(alpha, alpha), float32, from `generator` on `device`."""
-    concentration = torch.full((2, n), float(alpha), device=device)
-    # log-gamma variates would be needed for alpha below about 0.05, where both gammas underflow to 0
-    gammas = torch._standard_gamma(concentration, generator=generator).clamp_min(torch.finfo(torch.float32).tiny)
-    return gammas[0] / gammas.sum(0)
+    # Gamma(alpha) = Gamma(alpha + 1) · U^(1/alpha), and its log where the power would underflow for small alpha
+    gamma = torch._standard_gamma(torch.full((2, n), alpha + 1.0, device=device), generator=generator)
+    minus_log_u = torch.empty((2, n), device=device).exponential_(generator=generator)
+    return (gamma[0].log() - gamma[1].log() + (minus_log_u[1] - minus_log_u[0]) / alpha).sigmoid()
+
+
+def random_partner(target: Tensor, generator: torch.Generator | None) -> Tensor:
+    """A permutation of the batch (N,): everyone is mixed in once."""
+    return torch.randperm(len(target), device=target.device, generator=generator)
 
 
 def per_sample(lam: Tensor, like: Tensor) -> Tensor:

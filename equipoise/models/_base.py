@@ -16,6 +16,7 @@ class Network(nn.Module):
     """stem → stage1 → … → mean over positions → head.
 
     A subclass sets `stem`, the stages named in `stages`, `feature_dim` and `head`. After each of them a mixing may act.
+    The head is made last, when the other weights are drawn: networks that differ in the head alone start alike.
     `network(x)` gives logits, as any PyTorch network does; `network.output(x)` gives `Output`.
     """
 
@@ -35,3 +36,10 @@ class Network(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         return self.output(x).logits
+
+
+def kaiming_(module: nn.Module) -> None:
+    """Draw the weights of all convolutions and linear layers in `module` from He's normal distribution (fan in)."""
+    for part in module.modules():
+        if isinstance(part, nn.Conv2d | nn.Linear):
+            nn.init.kaiming_normal_(part.weight)

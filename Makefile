@@ -1,0 +1,41 @@
+# Two commands do all their own set-up: `make demo` and `make test`. The virtual environment is kept between calls.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+READY  := $(VENV)/.ready
+CORES  := $(shell nproc 2>/dev/null || sysctl -n hw.ncpu)
+
+.PHONY: demo test lint bench docs clean
+
+demo: $(READY)  ## a real study on embedded data: eight methods, eight seeds, a verdict, a report
+	$(BIN)/equipoise run studies/demo.toml
+
+test: $(READY) browser  ## all tests
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(CORES) --dist worksteal
+
+lint: $(READY)  ## style and types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: $(READY)  ## speed ratios, measured side by side on this machine
+	for script in benchmarks/*.py; do $(BIN)/python $$script || exit 1; done
+
+docs: $(READY)  ## rebuild docs/methods from the docstrings
+	$(BIN)/python docs/build_pages.py
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info runs
+
+$(READY): pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	touch $@
+
+# The tests open the report in a real browser. As root on Debian it is installed; elsewhere those tests skip and say why.
+.PHONY: browser
+browser:
+	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null || \
+	{ [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && \
+	  (apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium) >/dev/null 2>&1; } || \
+	echo "no chromium: the browser tests will be skipped"

@@ -1,0 +1,121 @@
+"""A verdict in words that a manager can read and a statistician can check."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from .metrics import METRICS
+from .statistics import MAX_EXACT, MOST_SEEDS, RANDOM_FLIPS, power_note
+
+if TYPE_CHECKING:
+    from .verdict import MethodResult, Verdict
+
+
+def sentences(verdict: Verdict) -> list[str]:
+    """The headline, what the number of pairs allows, each method, the tiers, the missing runs, how it was done."""
+    others = [m for m in verdict.methods if m.standing != "baseline"]
+    compared = [m for m in others if m.n_pairs]
+    if not compared:
+        return [f"Nothing can be compared with {verdict.baseline} on {_label(verdict)}.", *_missing(verdict)]
+    note = power_note(max(m.n_pairs for m in compared), len(compared), verdict.alpha)
+    return [
+        _headline(verdict, compared),
+        note,
+        *(_method(verdict, m) for m in others),
+        *_tiers(verdict),
+        *_missing(verdict),
+        _how(verdict, compared),
+    ]
+
+
+def _headline(verdict: Verdict, compared: list[MethodResult]) -> str:
+    direction = "higher" if verdict.higher_is_better else "lower"
+    better = [m.name for m in compared if m.standing == "better"]
+    worse = [m.name for m in compared if m.standing == "worse"]
+    found = f"{', '.join(better)} beat{'s' if len(better) == 1 else ''}" if better else "no method is shown to beat"
+    tail = f"; {', '.join(worse)} {'is' if len(worse) == 1 else 'are'} worse" if worse else ""
+    return f"On {_label(verdict)} ({direction} is better), {found} {verdict.baseline}{tail}; {len(compared)} compared."
+
+
+def _method(verdict: Verdict, m: MethodResult) -> str:
+    if m.standing == "no data":
+        return f"{m.name} shares no finished seed with {verdict.baseline}: nothing is known of their difference."
+    if m.standing == "not separable":
+        size = _amount(verdict, m.difference, signed=True)
+        said = f"{m.name} is not separable from {verdict.baseline}: {size} {_evidence(verdict, m, 1, signed=True)}"
+        return f"{said}; {_outlook(m)}."
+    sign = 1 if m.difference > 0 else -1
+    size = _amount(verdict, sign * m.difference)
+    return f"{m.name} is {m.standing} than {verdict.baseline} by {size} {_evidence(verdict, m, sign)}."
+
+
+def _evidence(verdict: Verdict, m: MethodResult, sign: int, signed: bool = False) -> str:
+    low, high = sorted((sign * m.diff_low, sign * m.diff_high))
+    interval = f"{_number(verdict, low, signed)} to {_number(verdict, high, signed)}"
+    known = "unknown" if math.isnan(low) else interval
+    pairs = "1 pair" if m.n_pairs == 1 else f"{m.n_pairs} pairs"
+    return f"({_confidence(verdict)} interval {known}, n = {pairs}, p = {m.p:.3g}, Holm-adjusted {m.p_holm:.3g})"
+
+
+def _outlook(m: MethodResult) -> str:
+    if m.difference == 0:
+        return "they do not differ in what was observed"
+    if m.n_pairs < 2:
+        return "one pair tells nothing of the spread"
+    if m.seeds_needed is None:
+        return f"more than {MOST_SEEDS} pairs would be needed to separate them"
+    more = m.seeds_needed - m.n_pairs
+    return f"a difference of this size would need about {m.seeds_needed} pairs, {more} more, for an 80 % chance to show"
+
+
+def _tiers(verdict: Verdict) -> list[str]:
+    tiers: dict[int, list[str]] = {}
+    for m in verdict.methods:
+        if m.tier is not None:
+            tiers.setdefault(m.tier, []).append(m.name)
+    parts = [f"tier {tier}: {', '.join(names)}" for tier, names in sorted(tiers.items())]
+    said = f"Within a tier no method is separably worse than its best, named first ({'; '.join(parts)})"
+    if len(tiers) == 1:
+        return [f"{said}."]
+    weaker = f"a boundary is weaker evidence than a claim against {verdict.baseline}"
+    return [f"{said}; each best was picked by the same scores, so {weaker}."]
+
+
+def _missing(verdict: Verdict) -> list[str]:
+    n = verdict.n_seeds
+    gaps = [f"{n - m.n} of {n} of {m.name}" for m in verdict.methods if m.n < n]
+    return [f"Runs that failed or are missing, left out with their pairs: {', '.join(gaps)}."] if gaps else []
+
+
+def _how(verdict: Verdict, compared: list[MethodResult]) -> str:
+    random = any(m.n_pairs > MAX_EXACT for m in compared)
+    test = f"sign-flip tests ({RANDOM_FLIPS:,} random sign patterns)" if random else "exact sign-flip tests"
+    return (
+        f"Claims rest on two-sided {test} of differences paired by seed, Holm-adjusted over {len(compared)} and held "
+        f"against {verdict.alpha:g}; the intervals are Student t, each for one difference alone, and decide nothing."
+    )
+
+
+def _label(verdict: Verdict) -> str:
+    return METRICS[verdict.metric].label if verdict.metric in METRICS else verdict.metric
+
+
+def _confidence(verdict: Verdict) -> str:
+    return f"{100 * (1 - verdict.alpha):.3g} %"
+
+
+def _unit(verdict: Verdict) -> str:
+    return METRICS[verdict.metric].unit if verdict.metric in METRICS else ""
+
+
+def _number(verdict: Verdict, value: float, signed: bool = False) -> str:
+    plus = "+" if signed else ""
+    if _unit(verdict) == "percent":
+        return f"{100 * value:{plus}z.2f}"
+    return f"{value:{plus}z.3f}" if _unit(verdict) == "nats" else f"{value:{plus}z.4g}"
+
+
+def _amount(verdict: Verdict, value: float, signed: bool = False) -> str:
+    unit = {"percent": " points", "nats": " nats", "": ""}[_unit(verdict)]
+    return _number(verdict, value, signed) + unit

@@ -1,0 +1,29 @@
+"""Data: tasks by name, imbalance, splits, augmentation.
+
+>>> load_task("digits", imbalance="long_tailed", ratio=20).class_counts
+tensor([110,  78,  56,  40,  29,  20,  14,  10,   7,   5])
+"""
+
+from .augment import Augment, CropFlip, NoAugment, crop_flip, normalize
+from .imbalance import draw, long_tailed_counts, step_counts
+from .load import load_task
+from .sources import Source, data_folders
+from .split import split_by_class
+from .task import Split, Task
+
+__all__ = [
+    "Augment",
+    "CropFlip",
+    "NoAugment",
+    "Source",
+    "Split",
+    "Task",
+    "crop_flip",
+    "data_folders",
+    "draw",
+    "load_task",
+    "long_tailed_counts",
+    "normalize",
+    "split_by_class",
+    "step_counts",
+]

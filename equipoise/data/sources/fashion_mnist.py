@@ -1,0 +1,57 @@
+"""Fashion-MNIST, in the idx files of its authors."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...core import register
+from ..task import Split
+from ._base import Layout, Source, as_split, check_labels, damaged, locate, read_bytes
+
+FILES = Layout(
+    "",
+    ("train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"),
+)
+NAMES = ("T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot")
+HINT = " On Debian and Ubuntu the package dataset-fashion-mnist has them: apt install dataset-fashion-mnist."
+
+
+@register("fashion_mnist", kind="task", year=2017, arxiv="1708.07747")
+def fashion_mnist(root: str | Path | None = None) -> Source:
+    """Clothes from a shop's catalogue: 60,000 training and 10,000 test gray images of 28 × 28, ten classes.
+
+    Reads the four idx files, plain or gzipped. Debian's package ``dataset-fashion-mnist`` installs them.
+
+    Differs from the paper: nothing known.
+
+    Licence: MIT.
+
+    Reference: Xiao, Rasul, Vollgraf. Fashion-MNIST: a Novel Image Dataset for Benchmarking Machine Learning
+    Algorithms. arXiv 2017.
+    """
+    _, paths = locate("fashion_mnist", [FILES], root, HINT)
+    return Source(_split(*paths[:2]), _split(*paths[2:]), NAMES, "crop_flip(pad=2, flip=True)")
+
+
+def _split(image_path: Path, label_path: Path) -> Split:
+    images, labels = read_idx(image_path, 3), read_idx(label_path, 1)
+    if len(images) != len(labels):
+        raise damaged(label_path, f"{len(images)} labels, as many as {image_path.name} has images", f"{len(labels)}")
+    check_labels(label_path, labels, len(NAMES))
+    return as_split(images[:, None], labels)
+
+
+def read_idx(path: Path, dims: int) -> NDArray[Any]:
+    """The array of an idx file: 0, 0, type (8 is uint8), number of dimensions, each size in 4 bytes, the data."""
+    content, start = read_bytes(path), 4 + 4 * dims
+    if content[:4] != bytes([0, 0, 8, dims]) or len(content) < start:
+        raise damaged(path, f"an idx file of bytes with {dims} dimensions", f"a beginning of {content[:4].hex(' ')!r}")
+    shape = struct.unpack(f">{dims}I", content[4:start])
+    if len(content) - start != (size := int(np.prod(shape, dtype=object))):
+        raise damaged(path, f"{size} bytes for shape {shape}", f"{len(content) - start}")
+    return np.frombuffer(content, np.uint8, offset=start).reshape(shape)

@@ -1,0 +1,43 @@
+"""Class weights by inverse frequency."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from .. import checks
+from ..core import register
+from ._class_weights import ClassWeighting, sum_to_num_classes
+
+
+def inverse_frequency_weights(class_counts: checks.Counts, power: float = 1.0) -> Tensor:
+    """Class weights (C,) that sum to C. See `InverseFrequency`."""
+    n = checks.counts(class_counts)
+    power = checks.at_least("power", power, 0)
+    # relative to the largest class, so that no power of a large count underflows
+    return sum_to_num_classes((n.max() / n) ** power, n)
+
+
+@register("inverse_frequency", kind="weighting", year=2016, neutral={"power": 0.0})
+class InverseFrequency(ClassWeighting):
+    r"""Weighs a sample by one over a power of the number of images of its class.
+
+    .. math:: w_c = \frac{C \, n_c^{-p}}{\sum_k n_k^{-p}}
+
+    Args:
+        class_counts: training images of each class, n_c.
+        power: p; 1 is inverse frequency, 0.5 its smoothed form (Mahajan et al. 2018), 0 weighs all classes alike.
+        start: share of training after which the weights act.
+
+    Differs from the paper: the weights sum to C, so that the size of the loss is comparable between methods. A class
+    without images gets weight 0, where the formula divides by zero; the weights of the others then sum to C.
+
+    Example:
+        >>> inverse_frequency_weights([60, 30, 10])
+        tensor([0.3333, 0.6667, 2.0000])
+
+    Reference: Huang, Li, Loy, Tang. Learning Deep Representation for Imbalanced Classification. CVPR 2016.
+    """
+
+    def __init__(self, class_counts: checks.Counts, power: float = 1.0, start: float = 0.0) -> None:
+        super().__init__(class_counts, inverse_frequency_weights(class_counts, power), start)
+        self.power = power

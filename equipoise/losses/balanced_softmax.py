@@ -1,0 +1,46 @@
+"""Balanced softmax."""
+
+from __future__ import annotations
+
+import torch.nn.functional as F
+from torch import Tensor
+
+from .. import checks
+from ..core import full_precision, register
+from ._base import Loss
+
+
+def balanced_softmax_loss(logits: Tensor, target: Tensor, class_counts: Tensor) -> Tensor:
+    """Balanced softmax: logits (N, C), target (N,), class_counts (C,) -> (N,). See `BalancedSoftmaxLoss`."""
+    logits = full_precision(logits)
+    return F.cross_entropy(logits + class_counts.to(logits).log(), target, reduction="none")
+
+
+@register("balanced_softmax", kind="loss", year=2020, arxiv="2007.10740")
+class BalancedSoftmaxLoss(Loss):
+    r"""Cross-entropy whose softmax counts each class as often as it occurs, so that the bare logits do not have to.
+
+    .. math:: \ell(z, y) = -\log \frac{n_y e^{z_y}}{\sum_k n_k e^{z_k}}
+
+    Predictions are made from the bare logits, which then suit classes that are equally frequent.
+
+    Args:
+        class_counts: training images of each class (C,). A class with 0 is left out of the sum, so other samples
+            do not move its logit; a sample labelled with it has an infinite loss.
+
+    Differs from the paper: nothing known. The paper's meta-learned sampler is not part of the loss.
+
+    Example:
+        >>> BalancedSoftmaxLoss([90, 10])(torch.tensor([[0.0, 0.0]]), torch.tensor([1]))
+        tensor(2.3026)
+
+    Reference: Ren, Yu, Sheng, Ma, Zhao, Yi, Li. Balanced Meta-Softmax for Long-Tailed Visual Recognition. NeurIPS 2020.
+    """
+
+    class_counts: Tensor
+
+    def __init__(self, class_counts: checks.Counts, *, reduction: str = "mean") -> None:
+        super().__init__(reduction, class_counts)
+
+    def per_sample(self, logits: Tensor, target: Tensor) -> Tensor:
+        return balanced_softmax_loss(logits, target, self.class_counts)

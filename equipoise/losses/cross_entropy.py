@@ -1,0 +1,40 @@
+"""Softmax cross-entropy."""
+
+from __future__ import annotations
+
+import torch.nn.functional as F
+from torch import Tensor
+
+from ..core import full_precision, register
+from ._base import Loss
+
+
+def cross_entropy_loss(logits: Tensor, target: Tensor) -> Tensor:
+    """Cross-entropy of each sample: logits (N, C), target (N,) -> (N,). See `CrossEntropyLoss`."""
+    return F.cross_entropy(full_precision(logits), target, reduction="none")
+
+
+@register("cross_entropy", kind="loss")
+class CrossEntropyLoss(Loss):
+    r"""Negative log-probability of the label under a softmax: the baseline of all other losses.
+
+    .. math:: \ell(z, y) = -\log p_y, \qquad p = \mathrm{softmax}(z)
+
+    Args:
+        reduction: "mean", "sum" or "none" over the batch.
+
+    Differs from the paper: nothing known.
+
+    Example:
+        >>> CrossEntropyLoss()(torch.tensor([[2.0, 0.0]]), torch.tensor([0]))
+        tensor(0.1269)
+
+    Reference: Bridle. Probabilistic Interpretation of Feedforward Classification Network Outputs, with
+    Relationships to Statistical Pattern Recognition. Neurocomputing 1990.
+    """
+
+    def __init__(self, *, reduction: str = "mean") -> None:
+        super().__init__(reduction)
+
+    def per_sample(self, logits: Tensor, target: Tensor) -> Tensor:
+        return cross_entropy_loss(logits, target)

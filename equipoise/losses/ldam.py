@@ -1,0 +1,66 @@
+"""Label-distribution-aware margins."""
+
+from __future__ import annotations
+
+import torch.nn.functional as F
+from torch import Tensor
+
+from .. import checks
+from ..core import full_precision, register
+from ._base import Loss
+
+
+def ldam_margins(class_counts: Tensor, max_margin: float = 0.5) -> Tensor:
+    """Margin of each class, in proportion to n^(-1/4), the largest being `max_margin`: (C,) -> (C,) in float64."""
+    margins = class_counts.clamp_min(1).double() ** -0.25
+    return margins * (max_margin / margins.max())
+
+
+def ldam_loss(logits: Tensor, target: Tensor, margins: Tensor, scale: float = 30.0) -> Tensor:
+    """LDAM of each sample: logits (N, C), target (N,), margins (C,) -> (N,). See `LDAMLoss`."""
+    logits = full_precision(logits)
+    shift = -scale * margins.to(logits)[target]
+    return F.cross_entropy((scale * logits).scatter_add_(1, target[:, None], shift[:, None]), target, reduction="none")
+
+
+@register("ldam", kind="loss", year=2019, arxiv="1906.07413", companions={"head": "cosine(tau=1.0, bias=False)"})
+class LDAMLoss(Loss):
+    r"""Cross-entropy of cosines that must exceed the others by a margin, wider for rare classes.
+
+    .. math:: \ell(z, y) = -\log \frac{e^{s(z_y - m_y)}}{e^{s(z_y - m_y)} + \sum_{k \ne y} e^{s z_k}},
+        \qquad m_c = m_{\max} \frac{n_c^{-1/4}}{\max_k n_k^{-1/4}}
+
+    The logits are cosines between feature and class weight, without bias: use a cosine head.
+
+    Args:
+        class_counts: training images of each class (C,). A class with 0 has the margin of a class with 1.
+        max_margin: margin of the rarest class; 0.5 is the paper's.
+        scale: s, the inverse temperature of the cosines; 30 is the released code's, the paper gives none.
+
+    Differs from the paper: nothing known. Deferred re-weighting (LDAM-DRW) is a weighting:
+    ``effective_number(beta=0.9999, start=0.8)``.
+
+    Example:
+        >>> LDAMLoss([10000, 16], scale=4.0)(torch.tensor([[0.5, 0.5]]), torch.tensor([1]))
+        tensor(2.1269)
+
+    Reference: Cao, Wei, Gaidon, Arechiga, Ma. Learning Imbalanced Datasets with Label-Distribution-Aware Margin
+    Loss. NeurIPS 2019.
+    """
+
+    class_counts: Tensor
+    margins: Tensor
+
+    def __init__(
+        self, class_counts: checks.Counts, max_margin: float = 0.5, scale: float = 30.0, *, reduction: str = "mean"
+    ) -> None:
+        super().__init__(reduction, class_counts)
+        self.max_margin = checks.at_least("max_margin", max_margin, 0)
+        self.scale = checks.above("scale", scale, 0)
+        self.register_buffer("margins", ldam_margins(self.class_counts, max_margin))
+
+    def link(self, logits: Tensor) -> Tensor:
+        return self.scale * logits
+
+    def per_sample(self, logits: Tensor, target: Tensor) -> Tensor:
+        return ldam_loss(logits, target, self.margins, self.scale)

@@ -1,0 +1,51 @@
+"""Sigmoid focal loss."""
+
+from __future__ import annotations
+
+import torch.nn.functional as F
+from torch import Tensor
+
+from .. import checks
+from ..core import full_precision, register
+from ._base import Loss
+
+
+def sigmoid_focal_loss(logits: Tensor, target: Tensor, gamma: float = 2.0) -> Tensor:
+    """Sigmoid focal loss of each sample: logits (N, C), target (N,) -> (N,). See `SigmoidFocalLoss`."""
+    logits, y = full_precision(logits), target[:, None]
+    wrong = logits.scatter(1, y, -logits.gather(1, y))  # -z_t: the larger, the more wrong
+    return (F.softplus(wrong) * (-gamma * F.softplus(-wrong)).exp()).sum(1)
+
+
+@register("sigmoid_focal", kind="loss", year=2017, arxiv="1708.02002", companions={"head": "linear(prior='others')"})
+class SigmoidFocalLoss(Loss):
+    r"""One yes-or-no cross-entropy for each class, fading where the answer is already right; summed over classes.
+
+    .. math:: \ell(z, y) = -\sum_k (1 - p_k)^\gamma \log p_k, \qquad p_k = \sigma(z^t_k), \quad
+        z^t_k = z_k \text{ if } k = y \text{ else } -z_k
+
+    Args:
+        gamma: how fast easy answers fade; 0 gives the sigmoid loss. The paper uses 2; the class-balanced loss
+            paper tries 0.5, 1 and 2.
+
+    Differs from the paper: no alpha, since class weights are a weighting; the sum over classes is divided by the
+    number of samples, each being one positive. The head's bias should start at -log(C - 1), probability 1/C, as in
+    the class-balanced loss paper. Its released modulator returns 0 instead of 1 for very negative logits of the
+    label; this one does not.
+
+    Example:
+        >>> SigmoidFocalLoss(gamma=2.0)(torch.tensor([[2.0, 0.0]]), torch.tensor([0]))
+        tensor(0.1751)
+
+    Reference: Lin, Goyal, Girshick, He, Dollár. Focal Loss for Dense Object Detection. ICCV 2017.
+    """
+
+    def __init__(self, gamma: float = 2.0, *, reduction: str = "mean") -> None:
+        super().__init__(reduction)
+        self.gamma = checks.at_least("gamma", gamma, 0)
+
+    def link(self, logits: Tensor) -> Tensor:
+        return F.logsigmoid(logits)
+
+    def per_sample(self, logits: Tensor, target: Tensor) -> Tensor:
+        return sigmoid_focal_loss(logits, target, self.gamma)

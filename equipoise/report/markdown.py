@@ -1,0 +1,93 @@
+"""report.md: the report as text, for a pull request or a notebook."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from .collect import Results, flat
+from .provenance import provenance
+from .tables import class_table, ranked_table
+from .words import last_line, title_of
+
+
+def render_markdown(results: Results) -> str:
+    """Question, verdict, tables, recipes, failures and where it all came from."""
+    parts = [
+        f"# {plain(results.question)}",
+        f"Study {code(results.name)} · metric: {title_of(results.metric).lower()} · baseline: {plain(results.baseline)}",
+        "## Verdict",
+        "\n".join(f"- {plain(sentence)}" for sentence in results.verdict.sentences()),
+        "## Ranking",
+        _ranking(results),
+        "Mean ± half of its 95 % interval (number of seeds); Δ with its 95 % interval (pairs).",
+        "## Accuracy of each class, %",
+        _classes(results),
+        "## Recipes",
+        *_recipes(results),
+        "## Runs that failed or are missing",
+        _failures(results),
+        "## Where this came from",
+        "\n".join(f"- {plain(name)}: {plain(text)}" for name, text in provenance(results)),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def plain(text: str) -> str:
+    """Text that Markdown shows as it is: no tag, link, code or table cell can be smuggled in.
+
+    >>> print(plain("a|b <script>[x](y)`"))
+    a\\|b &lt;script&gt;\\[x\\](y)\\`
+    """
+    text = " ".join(text.split()).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return re.sub(r"([\\`*\[\]|#!])", r"\\\1", text)
+
+
+def code(text: str) -> str:
+    """A code span, with a fence longer than any run of backticks inside."""
+    fence = "`" * (1 + max((len(run) for run in re.findall("`+", text)), default=0))
+    pad = " " if "`" in text else ""
+    return f"{fence}{pad}{' '.join(text.split())}{pad}{fence}"
+
+
+def _grid(header: Sequence[str], numeric: Sequence[bool], rows: Iterable[Sequence[str]]) -> str:
+    lines = [header, ["---:" if right else "---" for right in numeric], *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _ranking(results: Results) -> str:
+    table = ranked_table(results)
+    rows = [[plain(str(cell)) for cell in row.cells] for row in table.rows]
+    return _grid([plain(c.title) for c in table.columns], [c.numeric for c in table.columns], rows)
+
+
+def _classes(results: Results) -> str:
+    header, rows = class_table(results)
+    if not rows:
+        return "No run has finished yet."
+    return _grid([plain(h) for h in header], [False] + [True] * (len(header) - 1),
+                 [[plain(str(cell)) for cell in row] for row in rows])  # fmt: skip
+
+
+def _recipes(results: Results) -> list[str]:
+    """The baseline in full; of the others, what they change."""
+    reference = results.reference
+    parts = [
+        f"### {plain(reference.name)} (baseline)",
+        "\n".join(f"- {d}: {code(v)}" for d, v in flat(reference.recipe).items()),
+    ]
+    for method in results.methods:
+        if not method.is_baseline:
+            changes = [f"- {dial}: {code(old)} → {code(new)}" for dial, old, new in method.changes]
+            marks = [f"- not comparable in all: {', '.join(method.marks)}"] if method.marks else []
+            parts += [f"### {plain(method.name)}", "\n".join(changes + marks) or "- the same recipe as the baseline"]
+    return parts
+
+
+def _failures(results: Results) -> str:
+    lines = [
+        f"- {plain(run.method)}, seed {run.seed} ({code(run.key)}) failed: {plain(last_line(run.problem))}"
+        for run in results.failed
+    ]
+    lines += [f"- {plain(run.method)}, seed {run.seed} ({code(run.key)}) is not there yet" for run in results.missing]
+    return "\n".join(lines) or "None."

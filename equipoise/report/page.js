@@ -1,0 +1,83 @@
+"use strict";
+(() => {
+  const root = document.documentElement;
+
+  // Light or dark: the reader's choice, else the system's. Some browsers keep nothing for pages opened from a file.
+  const kept = {
+    get: () => { try { return localStorage.getItem("theme"); } catch { return null; } },
+    set: (theme) => { try { localStorage.setItem("theme", theme); } catch { /* forgotten on reload */ } },
+  };
+  const show = (theme) => { if (theme) root.dataset.theme = theme; };
+  show(kept.get());
+  const toggle = () => {
+    const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+    show(dark ? "light" : "dark");
+    kept.set(root.dataset.theme);
+  };
+
+  // Sorting. Rows without a value stay last; tiers are headed only while the rows stand in the order of the tiers.
+  const sortable = (table) => {
+    const body = table.tBodies[0];
+    const original = [...body.rows];
+    const rows = original.filter((row) => !row.classList.contains("tier"));
+    const headings = [...table.tHead.rows[0].cells];
+
+    const compare = (column, sign) => (a, b) => {
+      const [x, y] = [a.cells[column].dataset.sort, b.cells[column].dataset.sort];
+      if (x === "" || y === "") return (x === "") - (y === "");
+      const difference = Number(x) - Number(y);
+      return sign * (Number.isNaN(difference) ? x.localeCompare(y) : difference);
+    };
+    headings.forEach((heading, column) => heading.addEventListener("click", () => {
+      const flip = { ascending: "descending", descending: "ascending", none: heading.dataset.first };
+      const order = flip[heading.getAttribute("aria-sort")];
+      headings.forEach((other) => other.setAttribute("aria-sort", other === heading ? order : "none"));
+      const sorted = [...rows].sort(compare(column, order === "ascending" ? 1 : -1));
+      const asBefore = sorted.every((row, i) => row === rows[i]);
+      body.replaceChildren(...(asBefore ? original : sorted));
+    }));
+  };
+
+  // Legends: pointing at a method fades the others, pressing its button hides it; all legends act together.
+  const legends = () => {
+    const buttons = [...document.querySelectorAll(".legend button")];
+    const drawn = [...document.querySelectorAll("#classes .series, #curves .series")];
+    const focus = (method) => drawn.forEach((part) => part.classList.toggle("faded", method !== null && part.dataset.method !== method));
+    const set = (method, on) => {
+      buttons.filter((b) => b.dataset.method === method).forEach((b) => b.setAttribute("aria-pressed", String(on)));
+      drawn.filter((part) => part.dataset.method === method).forEach((part) => part.classList.toggle("hidden", !on));
+    };
+    for (const button of buttons) {
+      const method = button.dataset.method;
+      const look = () => { if (button.getAttribute("aria-pressed") === "true") focus(method); };
+      button.addEventListener("mouseenter", look);
+      button.addEventListener("focus", look);
+      button.addEventListener("mouseleave", () => focus(null));
+      button.addEventListener("blur", () => focus(null));
+      button.addEventListener("click", () => {
+        set(method, button.getAttribute("aria-pressed") !== "true");
+        focus(null);
+      });
+    }
+  };
+
+  // A link to a recipe opens it; on paper everything is open.
+  const openTarget = () => {
+    const target = location.hash && document.getElementById(location.hash.slice(1));
+    if (target && target.tagName === "DETAILS") target.open = true;
+  };
+  let closed = [];
+  addEventListener("beforeprint", () => {
+    closed = [...document.querySelectorAll("details:not([open])")];
+    closed.forEach((part) => { part.open = true; });
+  });
+  addEventListener("afterprint", () => closed.forEach((part) => { part.open = false; }));
+  addEventListener("hashchange", openTarget);
+
+  addEventListener("DOMContentLoaded", () => {
+    document.getElementById("theme").addEventListener("click", toggle);
+    document.querySelectorAll("table.sortable").forEach(sortable);
+    legends();
+    openTarget();
+  });
+})();

@@ -1,0 +1,145 @@
+"""Drawing by hand: tags that escape whatever they are given, scales with round ticks, markers and lines."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from markupsafe import Markup, escape
+
+COLOURS = 7  # page.css has so many, and grey for the baseline
+SHAPES = 4
+
+Point = tuple[float, float]
+
+
+def tag(name: str, *children: object, **attributes: object) -> Markup:
+    """An element; text and attribute values are escaped, `Markup` is not escaped again.
+
+    >>> print(tag("text", "<b>", class_="label", text_anchor="end"))
+    <text class="label" text-anchor="end">&lt;b&gt;</text>
+    """
+    given = "".join(f' {_attribute(key)}="{escape(_short(value))}"' for key, value in attributes.items())
+    return Markup(f"<{name}{given}>{''.join(escape(child) for child in children)}</{name}>")
+
+
+def drawing(width: float, height: float, label: str, children: Iterable[Markup], **attributes: object) -> Markup:
+    """An `svg` element that scales with its box and says in words what it shows."""
+    box = f"0 0 {width:g} {height:g}"
+    return tag("svg", *children, viewBox=box, width=width, height=height, role="img", aria_label=label, **attributes)
+
+
+def series(index: int, *children: object, class_: str = "") -> Markup:
+    """A group in the colour of method `index`; 0 is the baseline, in grey."""
+    return tag("g", *children, class_=f"series {colour(index)} {class_}".rstrip(), data_method=index)
+
+
+def colour(index: int) -> str:
+    """The class of a method's colour in page.css."""
+    return f"m{(index - 1) % COLOURS + 1 if index else 0}"
+
+
+def marker(index: int, x: float, y: float, r: float, *children: object, class_: str = "dot") -> Markup:
+    """A method's mark. When the colours are used up the shape changes, so that no two methods look alike."""
+    shape = 0 if index == 0 else (index - 1) // COLOURS % SHAPES
+    if shape == 0:
+        return tag("circle", *children, class_=class_, cx=x, cy=y, r=r)
+    outline = {
+        1: [(-0.9, -0.9), (0.9, -0.9), (0.9, 0.9), (-0.9, 0.9)],
+        2: [(0, -1.3), (1.3, 0), (0, 1.3), (-1.3, 0)],
+        3: [(0, -1.2), (1.2, 0.9), (-1.2, 0.9)],
+    }[shape]
+    return tag("path", *children, class_=class_, d=path([(x + r * dx, y + r * dy) for dx, dy in outline]) + "Z")
+
+
+def line(x1: float, y1: float, x2: float, y2: float, class_: str) -> Markup:
+    return tag("line", class_=class_, x1=x1, y1=y1, x2=x2, y2=y2)
+
+
+def path(points: Iterable[Point]) -> str:
+    """`M…L…` through the points; a point that is not a number leaves a gap.
+
+    >>> path([(0, 1), (2, 3), (4, math.nan), (6, 7), (8, 9)])
+    'M0,1L2,3M6,7L8,9'
+    """
+    words, pen_down = [], False
+    for x, y in points:
+        if math.isfinite(x) and math.isfinite(y):
+            words.append(f"{'L' if pen_down else 'M'}{_short(x)},{_short(y)}")
+            pen_down = True
+        else:
+            pen_down = False
+    return "".join(words)
+
+
+@dataclass(frozen=True)
+class Scale:
+    """Values from `low` to `high` laid on pixels from `start` to `end`, evenly or by their logarithm."""
+
+    low: float
+    high: float
+    start: float
+    end: float
+    log: bool = False
+
+    def __call__(self, value: float) -> float:
+        """The pixel of a value; beyond the limits it stays at the edge."""
+        if not math.isfinite(value):
+            return math.nan
+        value = min(max(value, self.low), self.high)
+        low, high = self.low, self.high
+        if self.log:
+            value, low, high = math.log(value), math.log(low), math.log(high)
+        return self.start + (value - low) / (high - low) * (self.end - self.start)
+
+    def ticks(self, wanted: int = 5) -> list[float]:
+        """Round values inside the limits, about `wanted` of them.
+
+        >>> Scale(-0.013, 0.042, 0, 100).ticks()
+        [-0.01, 0.0, 0.01, 0.02, 0.03, 0.04]
+        """
+        if self.log:
+            decades = range(math.floor(math.log10(self.low)), math.ceil(math.log10(self.high)) + 1)
+            fine = [m * 10.0**k for k in decades for m in (1, 2, 5)]
+            inside = [t for t in fine if self.low <= t <= self.high]
+            whole = [t for t in inside if t in {10.0**k for k in decades}]
+            return whole if len(inside) > 2 * wanted and len(whole) > 1 else inside
+        step = _round_up((self.high - self.low) / wanted)
+        first, last = math.ceil(self.low / step - 1e-9), math.floor(self.high / step + 1e-9)
+        return [round(k * step, 12) for k in range(first, last + 1)]
+
+
+def limits(centres: Iterable[float], ends: Iterable[float] = (), reach: float = 1.0, pad: float = 0.05) -> Point:
+    """From the lowest to the highest value, widened for interval `ends` by at most `reach` spans of the centres.
+
+    With two seeds an interval can be fifty times wider than what was measured, and would leave the rest a dot.
+    """
+    inner = [c for c in centres if math.isfinite(c)] or [0.0, 1.0]
+    low, high = min(inner), max(inner)
+    span = (high - low) or abs(high) or 1.0
+    outer = [min(max(e, low - reach * span), high + reach * span) for e in ends if math.isfinite(e)]
+    low, high = min([low, *outer]), max([high, *outer])
+    margin = pad * ((high - low) or span)
+    return low - margin, high + margin
+
+
+def decimals(ticks: Sequence[float]) -> int:
+    """Digits after the point that tell the ticks apart."""
+    step = min((b - a for a, b in zip(ticks, ticks[1:], strict=False)), default=1.0)
+    return max(0, -math.floor(math.log10(step) + 1e-9))
+
+
+def _round_up(step: float) -> float:
+    """The next of 1, 2, 5, 10 times a power of ten."""
+    power = 10.0 ** math.floor(math.log10(step))
+    return next(m * power for m in (1, 2, 5, 10) if m * power >= step * (1 - 1e-9))
+
+
+def _attribute(key: str) -> str:
+    return key.rstrip("_").replace("_", "-")
+
+
+def _short(value: object) -> object:
+    """Pixels to a hundredth: finer is not seen, and the page stays small."""
+    return f"{round(value, 2) + 0.0:g}" if isinstance(value, float) else value

@@ -1,0 +1,140 @@
+"""Runs a study to its end, or to Ctrl-C, and shows how it goes."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import torch
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from ..core import EquipoiseError
+from ..data import load_task
+from ..store import Store
+from ..train import Recipe
+from .executor import Event, Workers
+from .runner import Job, jobs_of
+from .study import Study
+
+
+class Interrupted(Exception):
+    """The user pressed Ctrl-C; all that was done is kept."""
+
+
+def check_data(study: Study) -> None:
+    """Read the study's data once, so that a missing set or an empty class shows before anything is written."""
+    for task in {recipe.task for recipe in study.methods.values()}:
+        for seed in study.seeds[:1]:
+            load_task(**task.__dict__, seed=seed)
+
+
+def run_study(study: Study, store: Store, device: torch.device, workers: int, console: Console) -> None:
+    """Do every run that the store lacks. Raises `Interrupted` after a clean stop."""
+    check_data(study)
+    store.create().write_json("study.json", study.to_dict())
+    names = {recipe.key: f"{name} · seed {recipe.seed}" for name, recipe in study.recipes()}
+    jobs = jobs_of([recipe for _, recipe in study.recipes()])
+    missing = [job for job in jobs if not job.finished_in(store)]
+    if not missing:
+        console.print(f"All {len(names)} runs are in {store.path} already.")
+        return
+    pool = Workers(missing, store, device, workers)
+    with _stop_on_interrupt(pool, console), Display(console, names, len(jobs), len(jobs) - len(missing)) as display:
+        for event in pool.events():
+            display.show(event, store)
+            if event.what == "fatal":
+                pool.stop()
+                raise EquipoiseError(event.error or "a worker failed")
+    if pool.stopping:
+        raise Interrupted
+
+
+@contextmanager
+def _stop_on_interrupt(pool: Workers, console: Console) -> Iterator[None]:
+    """The first Ctrl-C asks for a clean stop, the second one ends at once."""
+
+    def handle(number: int, frame: Any) -> None:
+        if pool.stopping:
+            raise KeyboardInterrupt
+        console.print("\nStopping: each run under way writes its checkpoint at the end of its epoch …")
+        pool.stop()
+
+    before = signal.signal(signal.SIGINT, handle)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+class Display:
+    """A bar for the study and one for each worker; on a terminal that is none, a line for each finished job."""
+
+    def __init__(self, console: Console, names: dict[str, str], total: int, done: int) -> None:
+        self.console, self.names = console, names
+        self.progress = Progress(
+            TextColumn("{task.description:<40.40}"),
+            BarColumn(bar_width=24),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[unit]:<7}"),
+            TimeElapsedColumn(),
+            TextColumn("left"),
+            TimeRemainingColumn(),
+            TextColumn("{task.fields[note]}"),
+            console=console,
+            disable=not console.is_terminal,
+            transient=True,
+        )
+        self.whole = self.progress.add_task("whole study", total=total, completed=done, unit="runs", note="")
+        self.bars: dict[int, TaskID] = {}
+
+    def __enter__(self) -> Display:
+        self.progress.start()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.progress.stop()
+
+    def show(self, event: Event, store: Store) -> None:
+        name = self.name(event.job)
+        if event.what == "epoch":
+            self._bar(event, name)
+        if event.what == "done":
+            self.progress.advance(self.whole)
+            self._tell_failures(event.job, store)
+            if not self.console.is_terminal:
+                self.console.print(f"finished {name}")
+
+    def name(self, job: Job) -> str:
+        """The method's name; a training that only post-hoc methods use goes by the first of them."""
+        return next(self.names[recipe.key] for recipe in job.recipes if recipe.key in self.names)
+
+    def _bar(self, event: Event, name: str) -> None:
+        if event.worker not in self.bars:
+            self.bars[event.worker] = self.progress.add_task("", total=1, unit="epochs", note="")
+        latest = event.latest or {}
+        note = f"loss {latest['train_loss']:.3f}"
+        if "valid_balanced_accuracy" in latest:
+            note += f"  valid {100 * latest['valid_balanced_accuracy']:.1f} %"
+        self.progress.update(
+            self.bars[event.worker],
+            description=f"  {name}",
+            total=event.job.training.plan.epochs,
+            completed=event.epoch,
+            note=note,
+        )
+
+    def _tell_failures(self, job: Job, store: Store) -> None:
+        for recipe in job.recipes:
+            record = store.get(recipe.key)
+            if not record.finished:
+                last_line = (record.error or "").strip().splitlines()[-1]
+                self.console.print(f"[red]failed[/] {self.names.get(recipe.key, 'a training')}: {last_line}", highlight=False)
+
+
+def single(recipe: Recipe, name: str) -> Study:
+    """A study of one method, so that one recipe can be run, stored and reported like any study."""
+    return Study(name, f"What does {name} reach?", name, "balanced_accuracy", (recipe.seed,), {name: replace(recipe)})

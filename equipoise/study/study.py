@@ -1,0 +1,139 @@
+"""`Study`: a question, a baseline, named recipes, seeds and a metric; read from TOML, or built in Python."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from ..analysis import METRICS
+from ..core import EquipoiseError, did_you_mean
+from ..store import SCHEMA
+from ..train import Mistakes, Recipe
+
+_KEYS = ("name", "question", "baseline", "metric", "seeds", "task", "base", "methods")
+
+
+@dataclass(frozen=True)
+class Study:
+    """What is asked. `methods` maps a name to its recipe; each is run once for every seed, so runs are paired."""
+
+    name: str
+    question: str
+    baseline: str
+    metric: str
+    seeds: tuple[int, ...]
+    methods: Mapping[str, Recipe]
+
+    @classmethod
+    def from_toml(cls, path: Path) -> Study:
+        """Read a study. Every mistake in the file is told, with its place and a remedy."""
+        try:
+            plain = tomllib.loads(path.read_text())
+        except FileNotFoundError:
+            raise EquipoiseError(f"{path} is not there; give the path of a study, such as studies/demo.toml") from None
+        except (OSError, UnicodeDecodeError) as error:
+            raise EquipoiseError(f"{path} cannot be read: {error}") from None
+        except tomllib.TOMLDecodeError as error:
+            raise EquipoiseError(f"{path} is not valid TOML: {error}") from None
+        try:
+            return cls.from_dict(plain, default_name=path.stem)
+        except Mistakes as error:
+            raise Mistakes([f"{path}: {line}" for line in error.lines]) from None
+
+    @classmethod
+    def from_dict(cls, plain: Mapping[str, Any], default_name: str = "study") -> Study:
+        """From the plain data of a TOML file; raises `Mistakes` with all of them."""
+        mistakes = [f"no key is named {key!r}.{did_you_mean(key, _KEYS)}" for key in plain if key not in _KEYS]
+        task, base, methods = (_table(plain, name, mistakes) for name in ("task", "base", "methods"))
+        seeds = _seeds(plain.get("seeds", 6), mistakes)
+        recipes = _recipes(task, base, methods, mistakes)
+        if len(methods) < 2:
+            mistakes.append(f"a study compares at least 2 methods, here are {len(methods)}: add [methods.NAME] tables")
+        baseline = plain.get("baseline")
+        if baseline is None:
+            mistakes.append('no baseline is named: add baseline = "…", one of the methods')
+        elif baseline not in methods:
+            mistakes.append(f"the baseline {baseline!r} is not among the methods.{did_you_mean(str(baseline), methods)}")
+        metric = plain.get("metric", "balanced_accuracy")
+        if metric not in METRICS:
+            mistakes.append(f"no metric is named {metric!r}.{did_you_mean(str(metric), METRICS)}")
+        question = plain.get("question", f"What is better than {baseline}?")
+        name = plain.get("name", default_name)
+        for key, text in (("question", question), ("name", name)):
+            if not isinstance(text, str):
+                mistakes.append(f"{key} must be text, not {text!r}")
+        if mistakes:
+            raise Mistakes(mistakes)
+        return cls(name, question, str(baseline), metric, seeds, recipes)
+
+    def recipes(self) -> Iterator[tuple[str, Recipe]]:
+        """All runs, a seed at a time, so that a study cut short still has pairs."""
+        for seed in self.seeds:
+            for name, recipe in self.methods.items():
+                yield name, replace(recipe, seed=seed)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As the report reads it: with the keys of all runs."""
+        methods = []
+        for name, recipe in self.methods.items():
+            plain = recipe.to_dict()
+            del plain["seed"]
+            methods.append({"name": name, "recipe": plain, "keys": [replace(recipe, seed=s).key for s in self.seeds]})
+        return {
+            "schema": SCHEMA,
+            "name": self.name,
+            "question": self.question,
+            "baseline": self.baseline,
+            "metric": self.metric,
+            "seeds": list(self.seeds),
+            "methods": methods,
+        }
+
+
+def _table(plain: Mapping[str, Any], name: str, mistakes: list[str]) -> dict[str, Any]:
+    table = plain.get(name, {})
+    if isinstance(table, Mapping):
+        return dict(table)
+    mistakes.append(f"{name} must be a table: write [{name}]")
+    return {}
+
+
+def _seeds(value: Any, mistakes: list[str]) -> tuple[int, ...]:
+    """A number of seeds, or the seeds themselves."""
+    if isinstance(value, int) and not isinstance(value, bool) and value >= 1:
+        return tuple(range(value))
+    is_list = isinstance(value, Sequence) and not isinstance(value, str) and len(value) > 0
+    if is_list and all(isinstance(v, int) and not isinstance(v, bool) and v >= 0 for v in value):
+        if len(set(value)) == len(value):
+            return tuple(value)
+    mistakes.append(f"seeds must be a number of seeds, at least 1, or a list of different whole numbers, not {value!r}")
+    return ()
+
+
+def _recipes(
+    task: dict[str, Any], base: dict[str, Any], methods: dict[str, Any], mistakes: list[str]
+) -> dict[str, Recipe]:
+    """A recipe for each method; a mistake of [task] or [base] is told once, not again for every method."""
+    common = _lines(base, task)
+    mistakes += [f"[task] or [base]: {line}" for line in common]
+    recipes = {}
+    for name, options in methods.items():
+        if not isinstance(options, Mapping):
+            mistakes.append(f"methods.{name} must be a table: write [methods.{name}]")
+            continue
+        try:
+            recipes[name] = Recipe.make({**base, **options}, task)
+        except Mistakes as error:
+            mistakes += [f"[methods.{name}]: {line}" for line in error.lines if line not in common]
+    return recipes
+
+
+def _lines(options: dict[str, Any], task: dict[str, Any]) -> list[str]:
+    try:
+        Recipe.make(options, task)
+    except Mistakes as error:
+        return error.lines
+    return []

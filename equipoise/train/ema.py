@@ -1,0 +1,30 @@
+"""A moving average of the weights, for evaluation."""
+
+from __future__ import annotations
+
+import copy
+
+import torch
+from torch import Tensor, nn
+
+
+class Average:
+    """A copy of `network` that follows it: average ← decay · average + (1 − decay) · network, moving statistics too."""
+
+    def __init__(self, network: nn.Module, decay: float) -> None:
+        self.network = copy.deepcopy(network).requires_grad_(False)
+        self.decay = decay
+        averaged, followed = _tensors(self.network), _tensors(network)
+        moving = [n for n, t in averaged.items() if t.is_floating_point()]
+        self._pairs = [averaged[n] for n in moving], [followed[n] for n in moving]
+        self._counters = [(averaged[n], followed[n]) for n in averaged if n not in set(moving)]
+
+    @torch.no_grad()
+    def update(self) -> None:
+        torch._foreach_lerp_(*self._pairs, 1 - self.decay)
+        for mine, theirs in self._counters:
+            mine.copy_(theirs)
+
+
+def _tensors(network: nn.Module) -> dict[str, Tensor]:
+    return dict(network.named_parameters()) | dict(network.named_buffers())

@@ -1,0 +1,168 @@
+"""One training under way. `Run.step` is the whole method: one line a folder, nothing in it waits for the device."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from ..core import Batch, Spec
+from ..data import Task, normalize
+from ..models import create_model
+from ..norms import decay_groups
+from .ema import Average
+from .objective import Objective, Terms
+from .recipe import Recipe
+from .schedule import learning_rates
+from .streams import Streams
+
+
+class Run:
+    """Everything a step touches, on the device: data, network, objective, rates, counters and random streams."""
+
+    def __init__(self, recipe: Recipe, task: Task, device: torch.device) -> None:
+        self.recipe, self.task, self.device = recipe, task, device
+        self.plan = plan = recipe.plan
+        self.streams = Streams(recipe.seed, device)
+        self.mean, self.std = (value.to(device) for value in task.mean_std)
+        self._build(task.facts())
+        self.batch_size = min(plan.batch_size, len(task.train))
+        self.steps_per_epoch = self.sampler.epoch_length // self.batch_size  # every batch is full: shapes stay fixed
+        schedule = Spec.parse(plan.schedule).build("schedule", epochs=plan.epochs)
+        rates = learning_rates(schedule, plan.lr, plan.epochs, float(plan.warmup or 0), self.steps_per_epoch)
+        self.rates = rates.to(device, torch.float32)
+        self.lr = torch.zeros((), device=device)
+        self.optimizer = torch.optim.SGD(
+            decay_groups(self.network, plan.weight_decay, affine=plan.affine_decay, final=plan.final_decay),
+            lr=self.lr,
+            momentum=plan.momentum,
+            nesterov=plan.nesterov,
+            fused=True,
+        )
+        self.average = Average(self.network, plan.ema) if plan.ema is not None else None
+        self.done = torch.zeros((), dtype=torch.int64, device=device)  # steps taken
+        self.bad_step = torch.full((), -1, dtype=torch.int64, device=device)  # the first whose loss was not finite
+        self.loss_sum = torch.zeros((), device=device)  # over the epoch
+        self.order = torch.empty(0, dtype=torch.int64, device=device)
+
+    def _build(self, facts: dict[str, Any]) -> None:
+        """Network and methods from the recipe's texts."""
+        recipe = self.recipe
+        with self.streams.initial_weights():
+            network = create_model(
+                recipe.model, facts["num_classes"], norm=recipe.norm, head=recipe.head, in_channels=facts["in_channels"]
+            )
+        self.network = network.to(self.device, memory_format=torch.channels_last)
+
+        def built(kind: str) -> Any:
+            text = getattr(recipe, kind)
+            return text and Spec.parse(text).build(kind, **facts)
+
+        self.objective = Objective(built("loss"), built("weighting"), built("penalty")).to(self.device)
+        self.mix = built("mix")
+        if self.mix is not None:
+            self.mix.to(self.device).generator = self.streams["mix"]
+        self.sampler, self.augment = built("sampler"), built("augment")
+        for module in (*self.network.modules(), *self.objective.modules()):
+            if hasattr(module, "generator"):
+                module.generator = self.streams["noise"]
+
+    # -- the step ----------------------------------------------------------------------------------------------------
+
+    def step(self) -> None:
+        """One step of training."""
+        index = self._next_index()  # imbalance: which samples
+        images = self.augment(self.task.train.images[index], self.streams["augment"])  # data
+        inputs = normalize(images, self.mean, self.std).contiguous(memory_format=torch.channels_last)
+        with self._mixing(inputs, self.task.train.labels[index]) as batch, self.precision():  # mixing
+            out = self.network.output(batch.inputs)  # models, norms
+        terms = self.objective(out, batch, self.done / len(self.rates))  # losses · weighting + penalty
+        terms.total.backward()
+        self.optimizer.step()
+        self.optimizer.zero_grad(set_to_none=True)
+        self._after(terms)
+
+    def _next_index(self) -> Tensor:
+        self.lr.copy_(self.rates[self.done])
+        first = (self.done % self.steps_per_epoch) * self.batch_size
+        return self.order[first + torch.arange(self.batch_size, device=self.device)]
+
+    @contextmanager
+    def _mixing(self, inputs: Tensor, target: Tensor) -> Iterator[Batch]:
+        """The batch as the network and the objective see it, mixed at the input or, within the block, at a stage."""
+        if self.mix is None:
+            yield Batch(inputs, target)
+        elif self.mix.site == "input":
+            mixed = self.mix(inputs, target)
+            yield mixed.batch(mixed.inputs)
+        else:
+            with self.mix.at(getattr(self.network, self.mix.site), target) as mixed:
+                yield mixed.batch(inputs)
+
+    def precision(self) -> torch.autocast:
+        """bf16 arithmetic in the network where the plan asks for it."""
+        return torch.autocast(self.device.type, torch.bfloat16, enabled=self.plan.precision == "bf16")
+
+    @torch.no_grad()
+    def _after(self, terms: Terms) -> None:
+        loss = terms.total.detach()
+        first_bad = (self.bad_step < 0) & ~torch.isfinite(loss)
+        self.bad_step.copy_(torch.where(first_bad, self.done, self.bad_step))
+        self.loss_sum += loss
+        self.done += 1
+        if self.average is not None:
+            self.average.update()
+
+    # -- an epoch ----------------------------------------------------------------------------------------------------
+
+    def epoch(self, number: int) -> float:
+        """Train for one epoch and give its mean loss; the only place that waits for the device."""
+        self.network.train()
+        self.loss_sum.zero_()
+        self.order = self.sampler.epoch(self.streams["order"], number / self.plan.epochs).to(self.device)
+        for _ in range(self.steps_per_epoch):
+            self.step()
+        if (bad := int(self.bad_step)) >= 0:
+            raise Diverged(bad)
+        return float(self.loss_sum) / self.steps_per_epoch
+
+    @property
+    def evaluated(self) -> nn.Module:
+        """The network that predictions are made with."""
+        return self.network if self.average is None else self.average.network
+
+    # -- checkpoints -------------------------------------------------------------------------------------------------
+
+    def state_dict(self) -> dict[str, Any]:
+        return {
+            "network": self.network.state_dict(),
+            "average": self.average and self.average.network.state_dict(),
+            "optimizer": self.optimizer.state_dict(),
+            "objective": self.objective.state_dict(),
+            "streams": self.streams.state_dict(),
+            "global_stream": torch.get_rng_state(),
+            "done": self.done,
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self.network.load_state_dict(state["network"])
+        if self.average is not None:
+            self.average.network.load_state_dict(state["average"])
+        self.optimizer.load_state_dict(state["optimizer"])
+        for group in self.optimizer.param_groups:
+            group["lr"] = self.lr  # loading put a copy there, which no step would move
+        self.objective.load_state_dict(state["objective"])
+        self.streams.load_state_dict(state["streams"])
+        torch.set_rng_state(state["global_stream"].cpu())
+        self.done.copy_(state["done"])
+
+
+class Diverged(ArithmeticError):
+    """The loss was not finite; `step` counts from 0."""
+
+    def __init__(self, step: int) -> None:
+        super().__init__(f"the loss was not a finite number at step {step}; a lower lr, or a longer warmup, may help")
+        self.step = step

@@ -1,0 +1,61 @@
+"""`Plan`: how long and how fast a network is trained."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .. import checks
+from ..core import EquipoiseError, Spec
+
+PRECISIONS = ("float32", "bf16")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Optimizer, schedule, decay and averaging of one run. Every default is the CIFAR recipe of the papers.
+
+    `warmup` is in epochs; None means 5, or a sixth of a short training. `weight_decay` multiplies ½‖w‖²;
+    `affine_decay=False` spares the γ and β of norms; `final_decay` is added on the head's weight. `ema` averages the
+    weights with this decay and evaluates the average.
+    """
+
+    epochs: int = 200
+    batch_size: int = 128
+    lr: float = 0.1
+    momentum: float = 0.9
+    nesterov: bool = False
+    weight_decay: float = 2e-4
+    affine_decay: bool = True
+    final_decay: float = 0.0
+    warmup: float | None = None
+    schedule: str = "cosine"
+    ema: float | None = None
+    precision: str = "float32"
+
+    def __post_init__(self) -> None:
+        checks.whole("epochs", self.epochs, 1)
+        checks.whole("batch_size", self.batch_size, 1)
+        checks.above("lr", self.lr, 0)
+        checks.between("momentum", self.momentum, 0, 0.9999)
+        checks.at_least("weight_decay", self.weight_decay, 0)
+        checks.at_least("final_decay", self.final_decay, 0)
+        checks.one_of("precision", self.precision, PRECISIONS)
+        for name in ("nesterov", "affine_decay"):
+            if not isinstance(getattr(self, name), bool):
+                raise ValueError(f"{name} must be true or false, not {getattr(self, name)!r}")
+        if self.nesterov and self.momentum == 0:
+            raise ValueError("nesterov needs a momentum above 0")
+        if self.warmup is None:
+            object.__setattr__(self, "warmup", min(5.0, self.epochs / 6))
+        if checks.at_least("warmup", self.warmup, 0) >= self.epochs:
+            raise ValueError(f"warmup must be shorter than the {self.epochs} epochs of training, not {self.warmup!r}")
+        if self.ema is not None:
+            checks.between("ema", self.ema, 0, 0.999999)
+        for name in ("lr", "momentum", "weight_decay", "final_decay", "warmup"):
+            object.__setattr__(self, name, float(getattr(self, name)))
+        try:
+            spec = Spec.parse(self.schedule).resolved("schedule")
+            spec.build("schedule", epochs=self.epochs)
+        except EquipoiseError as error:
+            raise ValueError(f"schedule: {error}") from error
+        object.__setattr__(self, "schedule", str(spec))

@@ -1,0 +1,190 @@
+"""`Recipe`: one choice per dial, a model, a plan, a task and a seed. Frozen, plain data, hashed."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
+from typing import Any
+
+import torch
+
+from .. import checks
+from ..core import EquipoiseError, Spec, card, cards, did_you_mean
+from ..models import create_model
+from .plan import Plan
+
+# dial -> its value when neither the user nor a companion has chosen
+DIALS: dict[str, str | None] = {
+    "model": "resnet32",
+    "norm": "batch",
+    "head": "linear",
+    "loss": "cross_entropy",
+    "weighting": None,
+    "penalty": None,
+    "mix": None,
+    "sampler": "uniform",
+    "augment": "none",
+    "posthoc": None,
+}
+IMBALANCES = ("long_tailed", "step")
+
+# enough facts to try a method's parameters out before any data is read
+_TRIAL_FACTS: dict[str, Any] = {
+    "class_counts": torch.tensor([3, 2]),
+    "num_classes": 2,
+    "labels": torch.tensor([0, 0, 0, 1, 1]),
+    "in_features": 4,
+    "head_weight": torch.ones(2, 4),
+}
+
+
+@dataclass(frozen=True)
+class TaskChoice:
+    """Which data, and what is done to it before any method sees it. The fields are `load_task`'s arguments."""
+
+    name: str = "digits"
+    imbalance: str | None = None
+    ratio: float = 1.0
+    valid: float = 0.1
+    n_max: int | None = None
+
+    def __post_init__(self) -> None:
+        card(self.name, "task")
+        if self.imbalance is not None:
+            checks.one_of("imbalance", self.imbalance, IMBALANCES)
+        checks.at_least("ratio", self.ratio, 1)
+        if self.imbalance is None and self.ratio != 1:
+            raise ValueError(f'ratio is {self.ratio} but no imbalance is named; add imbalance = "long_tailed" or "step"')
+        if not 0 <= checks.number("valid", self.valid) < 1:
+            raise ValueError(f"valid must be a share of the training images, 0 or more and below 1, not {self.valid!r}")
+        if self.n_max is not None:
+            checks.whole("n_max", self.n_max, 1)
+        for name in ("ratio", "valid"):
+            object.__setattr__(self, name, float(getattr(self, name)))
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """Everything that decides a result. Dials are texts with all defaults filled in; make one with `Recipe.make`."""
+
+    task: TaskChoice
+    model: str
+    norm: str
+    head: str
+    loss: str
+    weighting: str | None
+    penalty: str | None
+    mix: str | None
+    sampler: str
+    augment: str
+    posthoc: str | None
+    plan: Plan = field(default_factory=Plan)
+    seed: int = 0
+
+    @classmethod
+    def make(cls, options: Mapping[str, Any] | None = None, task: Mapping[str, Any] | None = None, seed: int = 0) -> Recipe:
+        """From flat options, e.g. ``Recipe.make({"loss": "focal", "epochs": 30}, {"name": "digits"})``.
+
+        Raises `Mistakes` with every mistake, not only the first.
+        """
+        mistakes: list[str] = []
+        choice = _try(mistakes, lambda: TaskChoice(**_known(mistakes, dict(task or {}), TaskChoice, "task.")))
+        options = dict(options or {})
+        for name in options.keys() - DIALS.keys() - {f.name for f in fields(Plan)}:
+            mistakes.append(f"no option is named {name!r}.{did_you_mean(name, [*DIALS, *(f.name for f in fields(Plan))])}")
+            del options[name]
+        chosen = _with_companions(options, choice)
+        dials = {name: _try(mistakes, lambda n=name: _resolved(n, chosen[n]), f"{name}: ") for name in DIALS}
+        plan_options = {k: v for k, v in chosen.items() if k not in DIALS}
+        plan = _try(mistakes, lambda: Plan(**plan_options))
+        if not mistakes:
+            _try(mistakes, lambda: _check_network(dials))
+        if mistakes:
+            raise Mistakes(mistakes)
+        return cls(task=choice, **dials, plan=plan, seed=checks.whole("seed", seed))  # type: ignore[arg-type]
+
+    @classmethod
+    def from_dict(cls, plain: Mapping[str, Any]) -> Recipe:
+        """The inverse of `to_dict`."""
+        return cls(**{**plain, "task": TaskChoice(**plain["task"]), "plan": Plan(**plain["plan"])})
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @property
+    def key(self) -> str:
+        """A hash of all that decides the result: equal recipes have equal keys, however they were written."""
+        # what is not chosen is left out, so that a dial added in a later version keeps old keys
+        plain = {k: v for k, v in self.to_dict().items() if v is not None}
+        return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()[:16]
+
+    @property
+    def parent(self) -> Recipe | None:
+        """The recipe whose trained network this one corrects, if it does: it is trained once for all that share it."""
+        return replace(self, posthoc=None) if self.posthoc else None
+
+
+class Mistakes(EquipoiseError):
+    """Several mistakes at once; `lines` has one each."""
+
+    def __init__(self, lines: list[str]) -> None:
+        super().__init__("\n".join(lines))
+        self.lines = lines
+
+
+def _try(mistakes: list[str], make: Any, prefix: str = "") -> Any:
+    try:
+        return make()
+    except Mistakes as error:
+        mistakes += error.lines
+    except ValueError as error:
+        mistakes.append(f"{prefix}{error}")
+
+
+def _known(mistakes: list[str], options: dict[str, Any], cls: type, prefix: str) -> dict[str, Any]:
+    names = [f.name for f in fields(cls)]
+    for name in options.keys() - set(names):
+        mistakes.append(f"no option is named '{prefix}{name}'.{did_you_mean(name, names)}")
+    return {name: value for name, value in options.items() if name in names}
+
+
+def _with_companions(options: dict[str, Any], task: TaskChoice | None) -> dict[str, Any]:
+    """Options over the loss's and the data set's companions, over defaults."""
+    chosen: dict[str, Any] = dict(DIALS)
+    entries = {c.name: c for c in cards()}
+    loss = str(options.get("loss", DIALS["loss"])).partition("(")[0].strip()
+    for name in (task.name if task else "", loss):
+        if name in entries:
+            chosen |= entries[name].companions
+    return chosen | options
+
+
+def _resolved(kind: str, text: Any) -> str | None:
+    """The dial's text with defaults filled in, its parameters tried out."""
+    if text is None or text == "none" and DIALS[kind] is None:
+        return None
+    if not isinstance(text, str):
+        raise EquipoiseError(f"expected text such as 'focal(gamma=2.0)', not {text!r}")
+    if kind == "model" and "/" in text:  # a network of another library, e.g. timm/resnet18
+        return text
+    spec = Spec.parse(text).resolved(kind)
+    if kind not in ("model", "norm"):
+        spec.build(kind, **_TRIAL_FACTS)
+    return str(spec)
+
+
+def _check_network(dials: Mapping[str, Any]) -> None:
+    """Build the network without memory: its norm and head fit, and the mixing's site exists in it."""
+    if "/" in dials["model"]:
+        return
+    with torch.device("meta"):
+        network = create_model(dials["model"], 2, norm=dials["norm"], head=dials["head"])
+    if dials["mix"]:
+        site = Spec.parse(dials["mix"]).build("mix", **_TRIAL_FACTS).site
+        places = ("input", *network.stages)
+        if site not in places:
+            raise EquipoiseError(f"mix: {dials['model']} has no site {site!r}.{did_you_mean(site, places)}")
+
+

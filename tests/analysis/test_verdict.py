@@ -1,0 +1,263 @@
+import json
+import math
+
+import numpy as np
+import pytest
+import torch
+from scipy import stats
+
+from equipoise.analysis import Verdict, compare, holm, seeds_needed, sign_flip_test
+
+NAN = math.nan
+
+
+def study(n=8, seed=0, **means):
+    """Scores that share a seed effect, as paired runs do."""
+    rng = np.random.default_rng(seed)
+    common = rng.normal(0, 0.01, n)
+    return {name: mean + common + rng.normal(0, 0.003, n) for name, mean in means.items()}
+
+
+def by_name(verdict):
+    return {m.name: m for m in verdict.methods}
+
+
+def test_every_number_of_a_method():
+    scores = study(plain=0.70, good=0.75, close=0.70)
+    verdict = compare(scores, "plain")
+    d = {name: scores[name] - scores["plain"] for name in ("good", "close")}
+    p = {name: sign_flip_test(x) for name, x in d.items()}
+    adjusted = dict(zip(p, holm(list(p.values())), strict=True))
+    for name, x in d.items():
+        m = by_name(verdict)[name]
+        assert (m.n, m.n_pairs) == (8, 8)
+        assert m.mean == pytest.approx(scores[name].mean())
+        own = stats.t.interval(0.95, 7, scores[name].mean(), stats.sem(scores[name]))
+        assert (m.low, m.high) == pytest.approx(own)
+        assert m.difference == pytest.approx(x.mean())
+        assert (m.diff_low, m.diff_high) == pytest.approx(stats.t.interval(0.95, 7, x.mean(), stats.sem(x)))
+        assert (m.p, m.p_holm) == (p[name], adjusted[name])
+    results = by_name(verdict)
+    assert results["good"].standing == "better"
+    assert results["good"].seeds_needed is None
+    assert results["close"].standing == "not separable"
+    assert results["close"].seeds_needed == max(9, seeds_needed(d["close"], 0.05, comparisons=2))
+    base = results["plain"]
+    assert (base.standing, base.n, base.n_pairs) == ("baseline", 8, 0)
+    assert all(math.isnan(x) for x in (base.difference, base.diff_low, base.p, base.p_holm))
+
+
+def test_ranking_and_direction():
+    scores = study(plain=0.5, high=0.6, low=0.4)
+    up = compare(scores, "plain", metric="accuracy")
+    assert [(m.name, m.standing) for m in up.methods] == [("high", "better"), ("plain", "baseline"), ("low", "worse")]
+    down = compare(scores, "plain", metric="nll")  # the metric knows that lower is better
+    assert [(m.name, m.standing) for m in down.methods] == [("low", "better"), ("plain", "baseline"), ("high", "worse")]
+    assert by_name(down)["low"].difference < 0
+    forced = compare(scores, "plain", metric="nll", higher_is_better=True)
+    assert forced.to_dict()["methods"] == up.to_dict()["methods"]
+    assert compare(scores, "plain", metric="mine").higher_is_better
+
+
+def test_six_seeds_cannot_speak_of_five_methods_however_far_apart():
+    far = study(6, plain=0.1, a=0.9, b=0.8, c=0.7, d=0.6, e=0.5)
+    verdict = compare(far, "plain")
+    assert {m.standing for m in verdict.methods} == {"baseline", "not separable"}
+    assert {m.p_holm for m in verdict.methods if m.name != "plain"} == {5 * 2 / 64}
+    assert {m.seeds_needed for m in verdict.methods if m.name != "plain"} == {8}
+    assert {m.tier for m in verdict.methods} == {1}
+    eight = compare(study(8, plain=0.1, a=0.9, b=0.8, c=0.7, d=0.6, e=0.5), "plain")
+    assert {m.standing for m in eight.methods} == {"baseline", "better"}
+    assert [m.tier for m in eight.methods] == [1, 2, 3, 4, 5, 6]
+
+
+def test_a_claim_at_alpha_exactly_counts():
+    ones = {"plain": np.zeros(6), "other": np.ones(6)}
+    assert by_name(compare(ones, "plain", alpha=2 / 64))["other"].standing == "better"
+    assert by_name(compare(ones, "plain", alpha=0.031))["other"].standing == "not separable"
+
+
+def test_a_plan_already_met_asks_for_one_more():
+    # eight pairs suffice in the plan, but one fell on the wrong side: p = 4/256, times 5 for five methods
+    d = np.array([1.0, 1.1, 0.9, 1.0, 1.2, 0.8, 1.0, -0.05])
+    equal = {f"equal{i}": np.zeros(8) for i in range(4)}
+    m = by_name(compare({"plain": np.zeros(8), "other": d, **equal}, "plain"))["other"]
+    assert seeds_needed(d, comparisons=5) == 8
+    assert (m.standing, m.p_holm, m.seeds_needed) == ("not separable", 5 * 4 / 256, 9)
+
+
+def slow_tiers(scores, alpha=0.05):
+    """The rule in words: the best of those left and all that Holm cannot put below it, again and again."""
+    rest = sorted(scores, key=lambda name: -np.mean(scores[name]))
+    tiers = []
+    while rest:
+        others = rest[1:]
+        p = [sign_flip_test(np.subtract(scores[name], scores[rest[0]])) for name in others]
+        lower = {name for name, adjusted in zip(others, holm(p), strict=True) if adjusted <= alpha}
+        tiers.append([name for name in rest if name not in lower])
+        rest = [name for name in rest if name in lower]
+    return {name: i for i, names in enumerate(tiers, 1) for name in names}
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_tiers(seed):
+    scores = study(9, seed, plain=0.70, a=0.701, b=0.71, c=0.712, d=0.72)
+    verdict = compare(scores, "plain")
+    assert {m.name: m.tier for m in verdict.methods} == slow_tiers(scores)
+
+
+def test_a_noisy_method_can_be_in_a_higher_tier_than_a_better_mean():
+    steady = np.full(8, 0.70)
+    noisy = 0.69 + 0.2 * np.array([1, -1, 1, -1, 1, -1, 1, -1])
+    verdict = compare({"best": steady + 0.02, "steady": steady, "noisy": noisy}, "steady")
+    assert [(m.name, m.tier) for m in verdict.methods] == [("best", 1), ("steady", 2), ("noisy", 1)]
+
+
+def test_missing_runs_are_dropped_in_pairs():
+    scores = study(10, plain=0.7, other=0.75, dead=0.7)
+    scores["plain"][3], scores["other"][5], scores["dead"][:] = NAN, NAN, NAN
+    verdict = compare(scores, "plain")
+    results = by_name(verdict)
+    keep = [0, 1, 2, 4, 6, 7, 8, 9]
+    d = scores["other"][keep] - scores["plain"][keep]
+    assert (results["plain"].n, results["other"].n, results["other"].n_pairs) == (9, 9, 8)
+    assert results["other"].difference == pytest.approx(d.mean())
+    assert results["other"].p_holm == sign_flip_test(d)  # a method without data is no comparison
+    assert verdict.methods[-1].name == "dead"
+    assert (results["dead"].standing, results["dead"].tier, results["dead"].n) == ("no data", None, 0)
+    text = " ".join(verdict.sentences())
+    assert "1 of 10 of other, 1 of 10 of plain, 10 of 10 of dead" in text
+    assert "dead shares no finished seed with plain" in text
+
+
+def test_runs_without_a_shared_seed():
+    verdict = compare({"plain": [0.7, 0.7, NAN, NAN], "other": [NAN, NAN, 0.9, 0.9]}, "plain")
+    assert by_name(verdict)["other"].standing == "no data"
+    assert [(m.name, m.tier) for m in verdict.methods] == [("other", 1), ("plain", 1)]
+    assert verdict.sentences()[0] == "Nothing can be compared with plain on balanced accuracy."
+
+
+def test_one_seed():
+    verdict = compare({"plain": [0.7], "other": [0.9]}, "plain")
+    m = by_name(verdict)["other"]
+    assert (m.standing, m.p, m.seeds_needed, m.tier) == ("not separable", 1.0, None, 1)
+    assert math.isnan(m.low) and math.isnan(m.diff_high)
+    text = " ".join(verdict.sentences())
+    assert "1 pair cannot support any claim" in text
+    assert "+20.00 points (95 % interval unknown, n = 1 pair, p = 1" in text
+
+
+def test_all_equal():
+    verdict = compare({"plain": [0.7] * 8, "a": [0.7] * 8, "b": [0.7] * 8}, "plain")
+    assert [m.name for m in verdict.methods] == ["plain", "a", "b"]
+    assert {(m.standing, m.p, m.seeds_needed, m.tier) for m in verdict.methods[1:]} == {("not separable", 1.0, None, 1)}
+    assert "they do not differ in what was observed" in verdict.sentences()[2]
+
+
+def test_one_method_only():
+    verdict = compare({"plain": [0.7, 0.8]}, "plain")
+    assert [(m.name, m.standing, m.tier) for m in verdict.methods] == [("plain", "baseline", 1)]
+    assert verdict.sentences() == ["Nothing can be compared with plain on balanced accuracy."]
+
+
+def test_sentences_of_a_clear_study():
+    offset = np.array([1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0]) / 1000
+    scores = {
+        "plain": np.full(8, 0.7),
+        "good": 0.7305 + offset,
+        "bad": 0.6 + offset,
+        "close": 0.7 + 0.2 * (offset - 0.004),
+    }
+    said = compare(scores, "plain").sentences()
+    assert said[0] == "On balanced accuracy (higher is better), good beats plain; bad is worse; 3 compared."
+    assert said[1].startswith("8 pairs can support a claim")
+    # mean of offset 0.0045, standard error 0.00245 / sqrt 8 = 0.000866, t(7) 2.365: half width 0.2048 points
+    assert said[2] == (
+        "good is better than plain by 3.50 points (95 % interval 3.30 to 3.70, n = 8 pairs, p = 0.00781, "
+        "Holm-adjusted 0.0234)."
+    )
+    assert said[3].startswith(
+        "close is not separable from plain: +0.01 points (95 % interval -0.03 to +0.05, n = 8 pairs"
+    )
+    planned = by_name(compare(scores, "plain"))["close"].seeds_needed
+    assert f"about {planned} pairs, {planned - 8} more, for an 80 % chance to show." in said[3]
+    assert said[4].startswith("bad is worse than plain by 9.55 points (95 % interval 9.35 to 9.75,")
+    assert "(tier 1: good; tier 2: close, plain; tier 3: bad)" in said[5]
+    assert said[6].startswith("Claims rest on two-sided exact sign-flip tests") and "Holm-adjusted over 3" in said[6]
+
+
+def test_sentences_of_a_metric_where_lower_is_better():
+    offset = np.linspace(-0.01, 0.01, 6)
+    said = compare({"plain": np.full(6, 0.9), "good": 0.78 + offset}, "plain", metric="nll").sentences()
+    assert said[0] == "On negative log-likelihood (lower is better), good beats plain; 1 compared."
+    assert said[2].startswith("good is better than plain by 0.120 nats (95 % interval 0.112 to 0.128, n = 6 pairs, ")
+
+
+def test_sentences_say_when_nothing_can_be_said_and_when_too_much_is_needed():
+    rng = np.random.default_rng(0)
+    noise = rng.normal(size=6)
+    scores = {"plain": np.zeros(6), "a": noise - noise.mean() + 1e-3, "b": np.ones(6)}
+    said = compare(scores, "plain", metric="unheard_of").sentences()
+    assert said[0].startswith("On unheard_of (higher is better), no method is shown to beat plain; 2 compared.")
+    assert said[1].startswith("6 pairs cannot support any claim") and said[1].endswith("so at least 7 pairs.")
+    assert "b is not separable from plain: +1 (" in said[2] and "about 7 pairs, 1 more" in said[2]
+    assert said[3].endswith("more than 1000 pairs would be needed to separate them.")
+
+
+def test_more_than_fourteen_seeds():
+    scores = study(16, plain=0.70, other=0.7015)
+    verdict = compare(scores, "plain", seed=3)
+    assert verdict.to_dict() == compare(scores, "plain", seed=3).to_dict()
+    assert by_name(verdict)["other"].p != by_name(compare(scores, "plain", seed=4))["other"].p
+    assert "sign-flip tests (99,999 random sign patterns)" in verdict.sentences()[-1]
+
+
+def test_json_round_trip():
+    scores = study(7, plain=0.7, other=0.75, dead=0.7)
+    scores["dead"][:] = NAN
+    verdict = compare(scores, "plain", alpha=0.1)
+    text = json.dumps(verdict.to_dict(), allow_nan=False)
+    again = Verdict.from_dict(json.loads(text))
+    assert again.to_dict() == verdict.to_dict()
+    assert again.sentences() == verdict.sentences()
+    dead = by_name(again)["dead"]
+    assert math.isnan(dead.mean) and math.isnan(dead.p) and dead.tier is None and dead.seeds_needed is None
+    assert isinstance(again.methods, tuple)
+
+
+def test_tensors_and_integers():
+    verdict = compare({"plain": torch.zeros(6), "other": [1, 1, 1, 1, 1, 1]}, "plain")
+    assert by_name(verdict)["other"].standing == "better"
+
+
+@pytest.mark.parametrize("spread", [np.random.Generator.normal, np.random.Generator.standard_t])
+def test_without_a_true_difference_false_claims_are_rare(spread):
+    rng = np.random.default_rng(0)
+    arguments = {"size": (6, 8)} if spread is np.random.Generator.normal else {"df": 2, "size": (6, 8)}
+    studies, false = 400, 0
+    for _ in range(studies):
+        runs = 0.7 + 0.01 * (rng.normal(size=8) + spread(rng, **arguments))
+        verdict = compare({f"method{i}": row for i, row in enumerate(runs)}, "method0")
+        false += any(m.standing in ("better", "worse") for m in verdict.methods)
+    assert 0 < false / studies <= 0.05 + 2 * math.sqrt(0.05 * 0.95 / studies)
+
+
+@pytest.mark.parametrize(
+    ("scores", "baseline", "message"),
+    [
+        ({"a": [1.0]}, "plain", "baseline 'plain' has no scores; there are a"),
+        ({}, "plain", "there are none"),
+        ({"plain": [1.0, 2.0], "a": [1.0]}, "plain", "a has 1 and plain 2; put nan"),
+        ({"plain": []}, "plain", "one number for each seed"),
+        ({"plain": [[1.0]]}, "plain", "one number for each seed"),
+        ({"plain": [1.0], "a": [math.inf]}, "plain", "scores of a are not finite"),
+    ],
+)
+def test_wrong_scores(scores, baseline, message):
+    with pytest.raises(ValueError, match=message):
+        compare(scores, baseline)
+
+
+def test_wrong_alpha():
+    with pytest.raises(ValueError, match="alpha must lie between 0 and 1"):
+        compare({"plain": [1.0]}, "plain", alpha=5)

@@ -1,0 +1,41 @@
+import numpy as np
+import torch
+
+from equipoise.core import Spec
+from equipoise.mixing import Mixup
+
+
+def test_images_and_labels_are_shared_alike():
+    torch.manual_seed(1)
+    x, target = torch.randn(7, 3, 4, 4), torch.arange(7)
+    mixed = Mixup(alpha=1.0)(x, target)
+    lam, partner = mixed.lam.double().numpy(), mixed.partner.tolist()
+    assert sorted(partner) == list(range(7))
+    for i in range(7):
+        expected = lam[i] * x[i].double().numpy() + (1 - lam[i]) * x[partner[i]].double().numpy()
+        np.testing.assert_allclose(mixed.inputs[i], expected, atol=1e-6)
+    assert torch.equal(mixed.label_lam, mixed.lam)
+
+
+def test_number_by_hand():
+    # lam = 0.25 of 8 and 0.75 of 4 is 5; the other way round 7
+    mix = Mixup()
+    plan = mix.plan(torch.tensor([0, 1]))._replace(partner=torch.tensor([1, 0]), lam=torch.tensor([0.25, 0.75]))
+    assert mix.blend(torch.tensor([[8.0], [4.0]]), plan).tolist() == [[5.0], [5.0]]
+    assert mix.blend(torch.tensor([[8.0], [0.0]]), plan).tolist() == [[2.0], [2.0]]
+
+
+def test_every_sample_has_its_own_lam():
+    assert len(Mixup().plan(torch.zeros(1000, dtype=torch.long)).lam.unique()) > 990
+
+
+def test_extreme_alpha():
+    target = torch.zeros(1000, dtype=torch.long)
+    near_ends = Mixup(alpha=1e-4).plan(target).lam
+    assert float(torch.minimum(near_ends, 1 - near_ends).mean()) < 1e-3
+    assert float((Mixup(alpha=1e6).plan(target).lam - 0.5).abs().max()) < 0.01
+
+
+def test_text_and_repr():
+    mix = Spec.parse("mixup(alpha=2)").build("mix")
+    assert repr(mix) == "Mixup(alpha=2.0)" and mix.site == "input"

@@ -1,0 +1,234 @@
+"""Networks as other libraries write them, wrapped."""
+
+import copy
+import sys
+import types
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from equipoise.core import EquipoiseError
+from equipoise.models import CosineHead, LinearHead, create_model, from_torch
+
+
+class Block(nn.Module):
+    """In-place ReLUs, one module used twice and an in-place sum: the habits that break careless hooks."""
+
+    def __init__(self, inplanes, planes, stride):
+        super().__init__()
+        self.conv1 = nn.Conv2d(inplanes, planes, 3, stride, 1, bias=False)
+        self.bn1 = nn.BatchNorm2d(planes)
+        self.relu = nn.ReLU(inplace=True)
+        self.conv2 = nn.Conv2d(planes, planes, 3, 1, 1, bias=False)
+        self.bn2 = nn.BatchNorm2d(planes)
+        self.downsample = nn.Sequential(nn.Conv2d(inplanes, planes, 1, stride, bias=False), nn.BatchNorm2d(planes))
+
+    def forward(self, x):
+        out = self.bn2(self.conv2(self.relu(self.bn1(self.conv1(x)))))
+        out += self.downsample(x)
+        return self.relu(out)
+
+
+class VisionResNet(nn.Module):
+    def __init__(self, num_classes=1000):
+        super().__init__()
+        self.conv1 = nn.Conv2d(3, 8, 7, 2, 3, bias=False)
+        self.bn1 = nn.BatchNorm2d(8)
+        self.relu = nn.ReLU(inplace=True)
+        self.maxpool = nn.MaxPool2d(3, 2, 1)
+        self.layer1, self.layer2 = Block(8, 8, 1), nn.Sequential(Block(8, 16, 2))
+        self.layer3, self.layer4 = Block(16, 24, 2), nn.Sequential(Block(24, 32, 2), Block(32, 32, 1))
+        self.avgpool = nn.AdaptiveAvgPool2d((1, 1))
+        self.fc = nn.Linear(32, num_classes)
+
+    def body(self, x):
+        x = self.maxpool(self.relu(self.bn1(self.conv1(x))))
+        return self.layer4(self.layer3(self.layer2(self.layer1(x))))
+
+    def forward(self, x):
+        return self.fc(torch.flatten(self.avgpool(self.body(x)), 1))
+
+
+@pytest.mark.parametrize(("image", "side"), [(64, 2), (32, 1)])
+def test_gives_the_networks_own_logits_features_and_map(image, side):
+    network = VisionResNet(7).eval()
+    x = torch.randn(3, 3, image, image)
+    fmap, logits = network.body(x), network(x)
+    wrapped = from_torch(copy.deepcopy(network)).eval()
+    for _ in range(2):  # the first pass looks everywhere, later ones at one place
+        out = wrapped.output(x)
+        torch.testing.assert_close(out.logits, logits)
+        torch.testing.assert_close(out.feature_map, fmap)
+        torch.testing.assert_close(out.features, fmap.mean((2, 3)))
+        assert out.feature_map.shape == (3, 32, side, side)
+    assert wrapped.feature_dim == 32
+    torch.testing.assert_close(wrapped(x), logits)
+    assert not any(m._forward_hooks for m in wrapped.modules())
+
+
+def test_head_and_stages_have_names():
+    wrapped = from_torch(VisionResNet(7))
+    assert isinstance(wrapped.head, nn.Linear) and wrapped.head.out_features == 7
+    assert {"body.layer1", "body.layer4"} <= set(wrapped.stages) and "body.fc" not in wrapped.stages
+    assert all(isinstance(wrapped.get_submodule(stage), nn.Module) for stage in wrapped.stages)
+    names = [name for name, _ in wrapped.named_parameters(remove_duplicate=False)]
+    assert len(names) == len(set(names)) and "head.weight" in names and not any("fc" in name for name in names)
+
+
+def test_an_exchanged_head_is_used():
+    wrapped = from_torch(VisionResNet(7)).eval()
+    wrapped.head = CosineHead(32, 3)
+    out = wrapped.output(torch.randn(2, 3, 32, 32))
+    torch.testing.assert_close(out.logits, wrapped.head(out.features))
+    assert out.logits.shape == (2, 3)
+
+
+def test_a_copy_is_independent():
+    wrapped, x = from_torch(VisionResNet(4)).eval(), torch.randn(2, 3, 64, 64)
+    wrapped(x)
+    twin = copy.deepcopy(wrapped)
+    for p in twin.parameters():
+        p.data.zero_()
+    assert bool((twin.output(x).features == 0).all()) and not bool((wrapped.output(x).features == 0).all())
+
+
+def test_trains():
+    wrapped = from_torch(VisionResNet(4))
+    out = wrapped.output(torch.randn(4, 3, 64, 64))
+    (out.logits.logsumexp(1).sum() + out.feature_map.square().mean()).backward()
+    assert all(p.grad is not None for p in wrapped.parameters())
+
+
+def test_a_hook_on_a_stage_acts():
+    """A mixing acts through a hook on a stage; the bridge must see its result."""
+    wrapped, x = from_torch(VisionResNet(4)).eval(), torch.randn(2, 3, 64, 64)
+    plain = wrapped.output(x)
+    with wrapped.get_submodule("body.layer4").register_forward_hook(lambda m, i, out: out * 0):
+        changed = wrapped.output(x)
+    assert bool((changed.feature_map == 0).all()) and not bool((plain.feature_map == 0).all())
+    torch.testing.assert_close(changed.logits, wrapped.head.bias.expand(2, 4))
+
+
+def test_nested_heads_and_pooling_by_function():
+    class Dense(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.features = nn.Sequential(nn.Conv2d(3, 12, 3, padding=1), nn.BatchNorm2d(12))
+            self.classifier = nn.Sequential(nn.Dropout(0.5), nn.Linear(12, 5))
+
+        def forward(self, x):
+            return self.classifier(F.adaptive_avg_pool2d(F.relu(self.features(x), inplace=True), 1).flatten(1))
+
+    network, x = Dense().eval(), torch.randn(2, 3, 8, 8)
+    logits = network(x)
+    wrapped = from_torch(network)
+    out = wrapped.output(x)
+    torch.testing.assert_close(out.logits, logits)
+    assert wrapped.head_name == "classifier.1" and out.feature_map.shape == (2, 12, 8, 8)
+    torch.testing.assert_close(out.features, out.feature_map.mean((2, 3)))
+
+
+def test_hidden_layers_after_the_pooling():
+    convolutional = nn.Sequential(nn.Conv2d(3, 6, 3), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten())
+    network = convolutional.extend([nn.Linear(6, 10), nn.ReLU(), nn.Linear(10, 4)])
+    x = torch.randn(2, 3, 8, 8)
+    logits = network(x)
+    out = from_torch(network).output(x)
+    torch.testing.assert_close(out.logits, logits)
+    assert out.features.shape == (2, 10) and out.feature_map.shape == (2, 6, 6, 6)
+
+
+def test_a_network_without_a_map():
+    out = from_torch(nn.Sequential(nn.Flatten(), nn.Linear(48, 8), nn.ReLU(), nn.Linear(8, 3))).output(
+        torch.randn(2, 3, 4, 4)
+    )
+    assert out.feature_map is None and out.features.shape == (2, 8)
+
+
+def test_the_head_may_be_named():
+    class TwoHeads(VisionResNet):
+        def __init__(self):
+            super().__init__(5)
+            self.auxiliary = nn.Linear(32, 2)
+
+    x = torch.randn(2, 3, 32, 32)
+    assert from_torch(TwoHeads().eval(), "fc").output(x).logits.shape == (2, 5)
+    with pytest.raises(EquipoiseError, match=r"'fcc'.*Did you mean 'fc'"):
+        from_torch(TwoHeads(), "fcc")
+    with pytest.raises(EquipoiseError, match="head_name"):  # the last linear layer is not the one that gives the logits
+        from_torch(TwoHeads()).output(x)
+
+
+def test_what_follows_the_head_is_not_lost_silently():
+    with pytest.raises(EquipoiseError, match="after '1'"):
+        from_torch(nn.Sequential(nn.Flatten(), nn.Linear(12, 3), nn.LogSoftmax(1))).output(torch.randn(2, 3, 2, 2))
+
+
+def test_no_linear_layer():
+    with pytest.raises(EquipoiseError, match=r"nn\.Linear"):
+        from_torch(nn.Sequential(nn.Conv2d(3, 4, 1), nn.Flatten()))
+
+
+@pytest.fixture
+def zoo(monkeypatch):
+    """Stand-ins for timm and torchvision, as far as they are called."""
+    calls = []
+
+    def make(name, in_chans=3, **params):
+        calls.append((name, in_chans, params))
+        network = VisionResNet()
+        network.conv1 = nn.Conv2d(in_chans, 8, 3, bias=False)
+        return network
+
+    timm = types.ModuleType("timm")
+    timm.list_models, timm.create_model = lambda: ["resnet18", "convnext_tiny"], make
+    vision = types.ModuleType("torchvision.models")
+    vision.list_models, vision.get_model = lambda: ["resnet18"], make
+    for name, module in {
+        "timm": timm,
+        "torchvision": types.ModuleType("torchvision"),
+        "torchvision.models": vision,
+    }.items():
+        monkeypatch.setitem(sys.modules, name, module)
+    return calls
+
+
+def test_other_libraries_by_name(zoo):
+    x = torch.randn(2, 3, 32, 32)
+    network = create_model("torchvision/resnet18", 6).eval()
+    assert network(x).shape == (2, 6) and isinstance(network.head, LinearHead)
+    network = create_model(
+        "timm/convnext_tiny.in12k(pretrained=True, drop_rate=0.1)", 6, head="cosine", in_channels=1
+    ).eval()
+    assert network(x[:, :1]).shape == (2, 6) and isinstance(network.head, CosineHead)
+    create_model("timm/resnet18", 6, norm="batch", head=nn.Linear)
+    assert zoo == [
+        ("resnet18", 3, {}),
+        ("convnext_tiny.in12k", 1, {"pretrained": True, "drop_rate": 0.1}),
+        ("resnet18", 3, {}),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "message"),
+    [
+        ("timm/resnet81", {}, "Did you mean 'resnet18'"),
+        ("tim/resnet18", {}, "Did you mean 'timm'"),
+        ("torchvision/resnet18", {"in_channels": 1}, "3 channels, not 1"),
+        ("timm/resnet18", {"norm": "ghost(ghost_size=16)"}, "replace_norm"),
+        ("timm/resnet18(pretrained)", {}, "keyword"),
+    ],
+)
+def test_mistakes(zoo, text, options, message):
+    with pytest.raises(EquipoiseError, match=message):
+        create_model(text, 6, **options)
+
+
+@pytest.mark.parametrize("library", ["timm", "torchvision"])
+def test_a_library_that_is_not_installed(monkeypatch, library):
+    monkeypatch.setitem(sys.modules, library, None)
+    monkeypatch.setitem(sys.modules, "torchvision.models", None)
+    with pytest.raises(EquipoiseError, match=r"pip install equipoise\[zoo\]"):
+        create_model(f"{library}/resnet18", 6)

@@ -1,0 +1,108 @@
+"""A small study as a store would hold it: four methods, simulated logits, one failed run and one missing."""
+
+from __future__ import annotations
+
+import hashlib
+
+import numpy as np
+import pytest
+
+from equipoise.store import Record, Store
+
+CLASS_COUNTS = (400, 287, 205, 147, 105, 75, 54, 39, 28, 20)
+CLASS_NAMES = tuple(["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"])
+
+# dials that differ from the baseline, prior correction of the simulated network, its strength, its parameters
+METHODS = {
+    "plain": ({}, 0.0, 2.6, 23_562),
+    "balanced_softmax": ({"loss": "balanced_softmax"}, 0.8, 2.6, 23_562),
+    "ldam": ({"loss": "ldam(max_margin=0.5, scale=30.0)", "head": "cosine(tau=None)"}, 0.5, 2.7, 23_552),
+    "focal": ({"loss": "focal(gamma=2.0)"}, 0.02, 2.6, 23_562),
+}
+FAILED, MISSING = ("focal", 2), ("focal", 4)
+ERROR = 'Traceback (most recent call last):\n  File "loop.py", line 7, in step\nFloatingPointError: the loss is <nan> at step 41'
+
+
+def key_of(method: str, seed: int) -> str:
+    return hashlib.sha256(f"{method}/{seed}".encode()).hexdigest()[:16]
+
+
+def recipe_of(changes: dict) -> dict:
+    return {
+        "task": {"name": "digits", "imbalance": "long_tailed", "ratio": 20.0, "valid": 0.1, "n_max": None},
+        "model": "cnn_small(width=32)", "norm": "batch", "head": "linear(prior=None)", "loss": "cross_entropy",
+        "weighting": None, "penalty": None, "mix": None, "sampler": "uniform", "augment": "shift(pixels=1)",
+        "posthoc": None, "plan": {"epochs": 30, "batch_size": 128, "lr": 0.1},
+    } | changes  # fmt: skip
+
+
+def simulated(method: str, seed: int, per_class: int = 30) -> dict[str, np.ndarray]:
+    """Logits biased towards large classes, as plain training leaves them; a method takes part of the bias away."""
+    _, correction, strength, _ = METHODS[method]
+    rng = np.random.default_rng([seed, 1])
+    own = np.random.default_rng([seed, 2, *method.encode()])
+    labels = np.repeat(np.arange(len(CLASS_COUNTS)), per_class)
+    logits = rng.normal(size=(len(labels), len(CLASS_COUNTS))) + 0.35 * own.normal(
+        size=(len(labels), len(CLASS_COUNTS))
+    )
+    logits[np.arange(len(labels)), labels] += strength
+    prior = np.log(np.array(CLASS_COUNTS) / sum(CLASS_COUNTS))
+    return {"logits": (logits + (1 - correction) * prior).astype(np.float32), "labels": labels}
+
+
+def curves(method: str, seed: int, epochs: int = 30) -> dict[str, list[float]]:
+    rng = np.random.default_rng([seed, 3, *method.encode()])
+    t = np.arange(1, epochs + 1)
+    scale = 6.0 if method == "ldam" else 1.0
+    noise = rng.normal(size=(3, epochs)) * 0.02
+    top = 0.62 + 0.12 * METHODS[method][1]
+    return {
+        "train_loss": (scale * (0.15 + 2 * np.exp(-t / 6) + noise[0])).tolist(),
+        "valid_loss": (scale * (0.6 + 1.6 * np.exp(-t / 5) + noise[1])).tolist(),
+        "valid_balanced_accuracy": (top - 0.5 * np.exp(-t / 5) + noise[2]).tolist(),
+    }
+
+
+def record_of(method: str, seed: int, **changes) -> Record:
+    dials, _, _, parameters = METHODS[method]
+    content = {
+        "key": key_of(method, seed), "recipe": recipe_of(dials) | {"seed": seed}, "state": "finished",
+        "class_names": CLASS_NAMES, "class_counts": CLASS_COUNTS, "data": f"data{seed:04d}", "parameters": parameters,
+        "seconds": 12.5 + seed, "ended": f"2025-03-01T10:{seed:02d}:00+00:00",
+        "versions": {"equipoise": "0.1.0", "torch": "2.6.0", "python": "3.11.9"}, "device": "cpu",
+        "curves": curves(method, seed),
+    }  # fmt: skip
+    return Record(**content | changes)
+
+
+def write_study(store: Store, methods=METHODS, seeds: int = 6, **changes) -> None:
+    study = {
+        "schema": 1, "name": "digits_demo", "question": "On long-tailed digits, what beats plain cross-entropy?",
+        "baseline": "plain", "metric": "balanced_accuracy", "seeds": list(range(seeds)),
+        "methods": [
+            {"name": name, "recipe": recipe_of(METHODS[name][0]), "keys": [key_of(name, s) for s in range(seeds)]}
+            for name in methods
+        ],
+    }  # fmt: skip
+    store.write_json("study.json", study | changes)
+
+
+def make_store(path, seeds: int = 6) -> Store:
+    store = Store(path).create()
+    write_study(store, seeds=seeds)
+    for method in METHODS:
+        for seed in range(seeds):
+            if (method, seed) == MISSING:
+                continue
+            if (method, seed) == FAILED:
+                short = {name: values[:3] for name, values in curves(method, seed).items()}
+                store.put(record_of(method, seed, state="failed", error=ERROR, failed_step=41, curves=short))
+            else:
+                outputs = simulated(method, seed)
+                store.put(record_of(method, seed), {"valid": outputs, "test": outputs})
+    return store
+
+
+@pytest.fixture
+def store(tmp_path) -> Store:
+    return make_store(tmp_path / "study")

@@ -1,0 +1,111 @@
+"""A study killed at any moment and run again ends with the same table, and no finished run is done twice."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+STUDY = """
+question = "Does a killed study end as one never killed?"
+baseline = "plain"
+seeds = 2
+[task]
+name = "digits"
+imbalance = "long_tailed"
+ratio = 20
+[base]
+model = "cnn_small"
+epochs = 12
+[methods.plain]
+[methods.class_balanced]
+weighting = "effective_number(beta=0.999)"
+[methods.mfw_drw]
+mix = "mfw(alpha=1.0)"
+weighting = "effective_number(beta=0.999, start=0.8)"
+[methods.adjusted]
+posthoc = "logit_adjust(tau=1.0)"
+"""
+
+
+@pytest.fixture
+def study(tmp_path):
+    path = tmp_path / "kill.toml"
+    path.write_text(STUDY)
+    return path
+
+
+def start(study: Path, out: Path) -> subprocess.Popen:
+    command = [sys.executable, "-m", "equipoise", "run", study, "--out", out, "--workers", "2"]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True)
+
+
+def finish(study: Path, out: Path) -> str:
+    process = start(study, out)
+    text, _ = process.communicate(timeout=300)
+    assert process.returncode == 0, text
+    return text
+
+
+def finished_runs(out: Path) -> dict[str, int]:
+    """Each finished run and when it was written, to the nanosecond."""
+    return {p.parent.name: p.stat().st_mtime_ns for p in out.glob("runs/*/record.json")}
+
+
+def table(out: Path) -> list[str]:
+    """results.csv without the seconds, the only column that time may change."""
+    rows = [line.split(",") for line in (out / "results.csv").read_text().splitlines()]
+    drop = rows[0].index("seconds")
+    return [",".join(v for i, v in enumerate(row) if i != drop) for row in rows]
+
+
+@pytest.mark.slow
+def test_killed_twenty_times(study, tmp_path):
+    finish(study, tmp_path / "whole")
+    out, rng, seen, under_way = tmp_path / "killed", random.Random(0), {}, 0
+    for _ in range(20):
+        process = start(study, out)
+        time.sleep(rng.uniform(0.3, 6.0))
+        os.killpg(process.pid, signal.SIGKILL) if rng.random() < 0.5 else process.kill()  # the parent alone, or all
+        process.communicate()
+        under_way += any(out.glob("unfinished/*"))
+        now = finished_runs(out)
+        assert now.items() >= seen.items(), "a finished run was lost or done again"
+        seen = now
+        if len(seen) == 8:
+            break
+    finish(study, out)
+    assert finished_runs(out).items() >= seen.items()
+    assert len(finished_runs(out)) == 8
+    assert table(out) == table(tmp_path / "whole")
+    assert under_way, "no kill came in the middle of a run: the test shows nothing"
+
+
+@pytest.mark.slow
+def test_two_at_once_share_the_work(study, tmp_path):
+    first, second = start(study, tmp_path / "both"), start(study, tmp_path / "both")
+    for process in (first, second):
+        text, _ = process.communicate(timeout=300)
+        assert process.returncode == 0, text
+    assert len(finished_runs(tmp_path / "both")) == 8
+    finish(study, tmp_path / "alone")
+    assert table(tmp_path / "both") == table(tmp_path / "alone")
+
+
+@pytest.mark.slow
+def test_ctrl_c_stops_cleanly_and_says_how_to_go_on(study, tmp_path):
+    study.write_text(STUDY.replace("epochs = 12", "epochs = 400"))
+    process = start(study, tmp_path / "out")
+    deadline = time.monotonic() + 60
+    while not any((tmp_path / "out").glob("unfinished/*/checkpoint.pt")) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    os.killpg(process.pid, signal.SIGINT)
+    text, _ = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "The same command goes on from here" in text and "equipoise run" in text
+    assert "Traceback" not in text
+    assert any((tmp_path / "out").glob("unfinished/*/checkpoint.pt"))

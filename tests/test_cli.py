@@ -1,0 +1,171 @@
+"""The commands as a user meets them: in a process of their own, with real mistakes."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+STUDY = """
+question = "?"
+baseline = "plain"
+seeds = 2
+[task]
+name = "blobs"
+imbalance = "long_tailed"
+ratio = 10
+n_max = 60
+[base]
+model = "cnn_small(width=4)"
+epochs = 2
+batch_size = 16
+[methods.plain]
+[methods.focal]
+loss = "focal"
+"""
+
+
+def equipoise(*arguments, cwd=None, **environment):
+    command = [sys.executable, "-m", "equipoise", *map(str, arguments)]
+    environment = {**os.environ, "COLUMNS": "200", **environment}
+    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, env=environment, timeout=120)
+
+
+@pytest.fixture
+def study(tmp_path):
+    path = tmp_path / "small.toml"
+    path.write_text(STUDY)
+    return path
+
+
+def refused(study, out, *message, **environment):
+    """Exit code 2, one paragraph that says `message`, no traceback, nothing written."""
+    done = equipoise("run", study, "--out", out, **environment)
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert "Traceback" not in done.stderr and done.stderr.startswith("error:")
+    for part in message:
+        assert part in done.stderr
+    assert not Path(out).exists()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('loss = "focal"', 'loss = "focl"', "Did you mean 'focal'"),
+        ('loss = "focal"', 'loss = "focal(gama=1.0)"', "it takes gamma"),
+        ('name = "blobs"', 'name = "blobz"', "Did you mean 'blobs'"),
+        ("ratio = 10", "ratio = 0.5", "ratio"),
+        ("ratio = 10", "ratio = 1000", "no image"),
+        ("[methods.focal]\n", "", "at least 2 methods"),
+        ('baseline = "plain"', 'baseline = "best"', "not among the methods"),
+        ("seeds = 2", "seeds = = 2", "not valid TOML"),
+        ('name = "blobs"', 'name = "cifar10"', "data_batch_1"),
+    ],
+)
+def test_a_mistake_is_one_paragraph_and_nothing_is_written(study, tmp_path, old, new, message):
+    text = STUDY.replace(old, new) if old != "[methods.focal]\n" else STUDY.partition(old)[0]
+    study.write_text(text)
+    refused(study, tmp_path / "out", message, EQUIPOISE_DATA=str(tmp_path), XDG_CACHE_HOME=str(tmp_path))
+
+
+def test_a_newer_store_is_left_alone(study, tmp_path):
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / "store.json").write_text('{"schema": 999}')
+    done = equipoise("run", study, "--out", out)
+    assert done.returncode == 2 and "newer version" in done.stderr
+    assert [p.name for p in out.iterdir()] == ["store.json"]
+
+
+def test_a_folder_that_cannot_be_written(study, tmp_path):
+    (tmp_path / "file").write_text("")
+    done = equipoise("run", study, "--out", tmp_path / "file")
+    assert done.returncode == 2 and "a file is in the way" in done.stderr and "Traceback" not in done.stderr
+
+
+@pytest.mark.skipif(os.geteuid() != 0 or not Path("/proc/mounts").exists(), reason="mounting a small disk needs root")
+@pytest.mark.parametrize("options", ["size=200k", "size=4m,ro"])
+def test_a_full_or_read_only_disk(study, tmp_path, options):
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mount = subprocess.run(["mount", "-t", "tmpfs", "-o", options, "tmpfs", disk], capture_output=True, text=True)
+    if mount.returncode:
+        pytest.skip(f"mount is not allowed here: {mount.stderr.strip()}")
+    try:
+        study.write_text(STUDY.replace("seeds = 2", "seeds = 8"))
+        done = equipoise("run", study, "--out", disk / "out", "--workers", 1)
+        assert done.returncode == 2, done.stdout + done.stderr
+        assert "Traceback" not in done.stderr
+        assert ("the disk is full" if "ro" not in options else "read-only") in done.stderr
+        if "ro" not in options:
+            finished = list(disk.glob("out/runs/*/record.json"))
+            assert finished, "the disk was too small for a single run: the test shows nothing"
+            assert "Finished runs are kept" in done.stderr
+    finally:
+        subprocess.run(["umount", disk], check=True)
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("cli")
+    (folder / "small.toml").write_text(STUDY)
+    done = equipoise("run", "small.toml", cwd=folder)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return folder, done.stdout
+
+
+def test_run_ends_with_a_table_a_verdict_and_the_report(finished):
+    folder, text = finished
+    assert "plain" in text and "focal" in text and "report.html" in text
+    for name in ("report.html", "report.md", "results.csv"):
+        assert (folder / "runs" / "small" / name).stat().st_size > 100
+
+
+def test_run_again_does_nothing_new(finished):
+    folder, _ = finished
+    before = {p: p.stat().st_mtime_ns for p in folder.glob("runs/small/runs/*/*")}
+    done = equipoise("run", "small.toml", cwd=folder)
+    assert done.returncode == 0 and "already" in done.stdout
+    assert before == {p: p.stat().st_mtime_ns for p in folder.glob("runs/small/runs/*/*")}
+
+
+def test_status_and_report(finished):
+    folder, _ = finished
+    done = equipoise("status", "runs/small", cwd=folder)
+    assert done.returncode == 0 and re.search(r"all\s+4\s+0\s+0\s+0", done.stdout)
+    page = (folder / "runs" / "small" / "report.html").read_bytes()
+    done = equipoise("report", "runs/small", cwd=folder)
+    assert done.returncode == 0 and (folder / "runs" / "small" / "report.html").read_bytes() == page
+
+
+def test_a_run_that_diverges_is_a_record_and_the_study_goes_on(study, tmp_path):
+    study.write_text(STUDY.replace('loss = "focal"', "lr = 1e30"))
+    done = equipoise("run", study, "--out", tmp_path / "out")
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "not a finite number at step" in done.stdout
+    assert "failed" in equipoise("status", tmp_path / "out").stdout
+    assert (tmp_path / "out" / "report.html").exists()
+
+
+def test_train_one_recipe(tmp_path):
+    (tmp_path / "one.toml").write_text(
+        'model = "cnn_small(width=4)"\nloss = "focal"\nepochs = 2\nbatch_size = 16\n[task]\nname = "blobs"\nn_max = 60\n'
+    )
+    done = equipoise("train", "one.toml", "--seed", 3, cwd=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert list(tmp_path.glob("runs/one/runs/*/weights.safetensors"))
+
+
+@pytest.mark.parametrize("command", [["methods"], ["methods", "loss"], ["show", "ldam"], ["tasks"], ["version"], ["--help"]])
+def test_commands_that_explain(command):
+    done = equipoise(*command)
+    assert done.returncode == 0 and done.stdout.strip()
+
+
+def test_unknown_method():
+    done = equipoise("show", "ldamm")
+    assert done.returncode == 2 and "Did you mean 'ldam'" in done.stderr
+    assert equipoise("report", "nowhere").returncode == 2
+    assert equipoise("status", "nowhere").returncode == 2

@@ -1,0 +1,48 @@
+"""Method pages are what the docstrings say, and the README's code runs."""
+
+import importlib.util
+import inspect
+import re
+from pathlib import Path
+
+import pytest
+
+from equipoise.cli import METHOD_KINDS
+from equipoise.core import cards
+
+ROOT = Path(__file__).parents[1]
+METHODS = [card for kind in METHOD_KINDS for card in cards(kind)]
+
+
+@pytest.fixture(scope="module")
+def builder():
+    spec = importlib.util.spec_from_file_location("build_pages", ROOT / "docs" / "build_pages.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_no_page_is_stale(builder):
+    assert builder.stale() == [], "run `make docs`"
+
+
+def test_a_stale_page_is_found(builder, tmp_path, monkeypatch):
+    monkeypatch.setattr(builder, "FOLDER", tmp_path)
+    assert len(builder.stale()) == len(builder.pages())
+
+
+@pytest.mark.parametrize("card", METHODS, ids=lambda card: card.name)
+def test_every_method_says_what_it_must(card):
+    doc = inspect.getdoc(card.factory)
+    assert card.summary.endswith("."), "the first line is one sentence"
+    for section in ("Differs from the paper:", "Example:", "Reference:"):
+        assert section in doc, f"{card.name} has no section {section!r}"
+    for name in card.parameters:
+        assert re.search(rf"^\s*{name}: ", doc, re.M), f"{card.name} does not explain {name}"
+
+
+@pytest.mark.parametrize("path", [ROOT / "README.md", *(ROOT / "docs").glob("*.md")], ids=lambda p: p.name)
+def test_python_in_the_documents_runs(path, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for block in re.findall(r"^```python\n(.*?)^```", path.read_text(), re.M | re.S):
+        exec(compile(block, f"{path.name}", "exec"), {})
