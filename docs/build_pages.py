@@ -40,9 +40,18 @@ def call(card: Card) -> str:
 
 def markdown(doc: str) -> str:
     """A docstring's sections as Markdown: math in $$, arguments as a list, examples as code."""
-    doc = re.sub(r"^\.\. math::\s*(.+?)(?=\n\s*\n|\Z)", lambda m: f"$$\n{inspect.cleandoc(m[1])}\n$$", doc, flags=re.S | re.M)
-    doc = re.sub(r"^Args:\n((?:[ \t]+.*\n?|\n)+)", lambda m: "## Parameters\n\n" + arguments(m[1]) + "\n", doc, flags=re.M)
-    doc = re.sub(r"^Example:\n((?:[ \t]+.*\n?|\n)+)", lambda m: f"## Plain use\n\n```python\n{inspect.cleandoc(m[1])}\n```\n\n", doc, flags=re.M)
+    doc = re.sub(
+        r"^\.\. math::\s*(.+?)(?=\n\s*\n|\Z)", lambda m: f"$$\n{inspect.cleandoc(m[1])}\n$$", doc, flags=re.S | re.M
+    )
+    doc = re.sub(
+        r"^Args:\n((?:[ \t]+.*\n?|\n)+)", lambda m: "## Parameters\n\n" + arguments(m[1]) + "\n", doc, flags=re.M
+    )
+    doc = re.sub(
+        r"^Example:\n((?:[ \t]+.*\n?|\n)+)",
+        lambda m: f"## Plain use\n\n```python\n{inspect.cleandoc(m[1])}\n```\n\n",
+        doc,
+        flags=re.M,
+    )
     doc = re.sub(r"^Differs from the paper: ", "## Differs from the paper\n\n", doc, flags=re.M)
     doc = re.sub(r"^References?: ", "## Reference\n\n", doc, flags=re.M)
     return re.sub(r"``(.+?)``", r"`\1`", doc).strip()

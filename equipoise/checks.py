@@ -83,13 +83,17 @@ def logits_and_target(owner: str, logits: Tensor, target: Tensor, num_classes: i
     if logits.dim() != 2 or not logits.is_floating_point():
         raise ValueError(f"{owner} expects floating logits of shape (N, C), got {logits.dtype} {tuple(logits.shape)}")
     if target.dim() != 1 or target.is_floating_point() or target.dtype == torch.bool:
-        raise ValueError(f"{owner} expects labels of shape (N,), whole numbers, got {target.dtype} {tuple(target.shape)}")
+        raise ValueError(
+            f"{owner} expects labels of shape (N,), whole numbers, got {target.dtype} {tuple(target.shape)}"
+        )
     if len(logits) != len(target):
         raise ValueError(f"{owner} got {len(logits)} rows of logits and {len(target)} labels")
     if num_classes is not None and logits.shape[1] != num_classes:
         raise ValueError(f"{owner} got logits with {logits.shape[1]} classes but class_counts of length {num_classes}")
     if target.device.type == "cpu" and len(target) and not torch.compiler.is_compiling():
-        low, high = target.aminmax()
+        low, high = (int(label) for label in target.aminmax())
         if low < 0 or high >= logits.shape[1]:
-            bad = int(low) if low < 0 else int(high)
-            raise ValueError(f"{owner} got label {bad}; with {logits.shape[1]} classes labels run from 0 to {logits.shape[1] - 1}")
+            bad = low if low < 0 else high
+            raise ValueError(
+                f"{owner} got label {bad}; with {logits.shape[1]} classes labels run from 0 to {logits.shape[1] - 1}"
+            )

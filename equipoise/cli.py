@@ -193,7 +193,9 @@ def tasks() -> None:
             here = "no"
         table.add_row(entry.name, here, escape(entry.summary))
     console.print(table)
-    console.print("\nData is looked for under EQUIPOISE_DATA, then in your cache folder, then where the system keeps it.")
+    console.print(
+        "\nData is looked for under EQUIPOISE_DATA, then in your cache folder, then where the system keeps it."
+    )
 
 
 @app.command()

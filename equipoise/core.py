@@ -65,6 +65,8 @@ KINDS: dict[str, str] = {
     "sampler": "equipoise.imbalance",
     "posthoc": "equipoise.imbalance",
     "augment": "equipoise.data",
+    "procedure": "equipoise.train",
+    "stage": "equipoise.train",
     "schedule": "equipoise.train",
     "model": "equipoise.models",
     "task": "equipoise.data",

@@ -151,14 +151,16 @@ def test_a_run_that_diverges_is_a_record_and_the_study_goes_on(study, tmp_path):
 
 def test_train_one_recipe(tmp_path):
     (tmp_path / "one.toml").write_text(
-        'model = "cnn_small(width=4)"\nloss = "focal"\nepochs = 2\nbatch_size = 16\n[task]\nname = "blobs"\nn_max = 60\n'
+        'model = "cnn_small(width=4)"\nloss = "focal"\nepochs = 2\n[task]\nname = "blobs"\nn_max = 60\n'
     )
     done = equipoise("train", "one.toml", "--seed", 3, cwd=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     assert list(tmp_path.glob("runs/one/runs/*/weights.safetensors"))
 
 
-@pytest.mark.parametrize("command", [["methods"], ["methods", "loss"], ["show", "ldam"], ["tasks"], ["version"], ["--help"]])
+@pytest.mark.parametrize(
+    "command", [["methods"], ["methods", "loss"], ["show", "ldam"], ["tasks"], ["version"], ["--help"]]
+)
 def test_commands_that_explain(command):
     done = equipoise(*command)
     assert done.returncode == 0 and done.stdout.strip()

@@ -69,7 +69,7 @@ def mean_interval(values: ArrayLike, confidence: float = 0.95) -> tuple[float, f
 
 
 def holm(p_values: ArrayLike) -> Floats:
-    """Holm-adjusted p-values (m,): those at or below alpha are claims of which all hold with probability 1 - alpha.
+    """Holm-adjusted p-values (m,): where all at or below alpha are claimed, any is false with chance alpha at most.
 
     The i-th smallest of m is multiplied by m - i + 1 and may not be below an earlier one. NaN, a comparison that
     could not be made, stays NaN and does not count in m.

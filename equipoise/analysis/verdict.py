@@ -26,7 +26,7 @@ class MethodResult:
     Intervals are Student t at confidence 1 - alpha, each on its own. Nan is "not known": of an interval from fewer
     than two values, of every comparison of the baseline with itself, of a method without pairs ("no data").
     `seeds_needed` is the number of pairs in all that would settle a "not separable"; None if that is not the standing,
-    or no such number is known. `tier` is None for a method without runs.
+    or no such number is known. `tier` is None for a method without pairs.
     """
 
     name: str
@@ -47,7 +47,11 @@ class MethodResult:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a comparison found; `methods` are ranked by their mean, best first, those without runs last."""
+    """What a comparison found; `methods` are ranked by their difference to the baseline, best first.
+
+    Where no run is missing this is the order of the means. Where some are, means of unlike seeds are not compared: a
+    method that fails on hard seeds would win. Methods without pairs follow by their mean, those without runs last.
+    """
 
     baseline: str
     metric: str
@@ -89,12 +93,12 @@ def compare(
 
     A nan is a run that failed or is missing; a pair needs both of its runs. Each method's differences get a sign-flip
     test, and all methods with pairs one Holm adjustment: "better" and "worse" are said where p_holm <= alpha, so the
-    chance of saying either of any method that does not differ from the baseline is at most alpha. All else is "not
-    separable". No other test stands in where this one cannot speak; `smallest_n_for_claim` tells when it can.
+    chance of any false claim in the study is at most alpha. All else is "not separable". No other test stands in
+    where this one cannot speak; `smallest_n_for_claim` tells when it can.
 
-    Tiers: tier 1 is the method with the best mean and all that are not separably worse than it (sign-flip tests
+    Tiers: tier 1 is the method ranked first and all that are not separably worse than it (sign-flip tests
     against it, Holm over them); the same is done with the rest for tier 2, and so on. A method of high variance can so
-    be in a higher tier than one with a better mean. The best was picked by the same scores that judge the others, so
+    be in a higher tier than one ranked before it. The best was picked by the same scores that judge the others, so
     a boundary is weaker evidence than a claim against the baseline: of simulated studies with six equal methods and
     alpha 0.05, 7 to 10 % were split into tiers (8 to 14 seeds), and 3 to 5 % made a false claim.
 
@@ -119,8 +123,9 @@ def compare(
     p = {name: _p_value(d, seed) for name, d in differences.items()}
     p_holm = dict(zip(p, holm(list(p.values())).tolist(), strict=True))
     comparisons = sum(len(d) > 0 for d in differences.values())
-    ranked = sorted(runs, key=lambda name: _rank(runs[name], sign))  # equal means stay in the order given
-    tiers = _tiers([name for name in ranked if not np.isnan(runs[name]).all()], runs, sign, alpha, seed)
+    ranked = _ranked(runs, baseline, sign)
+    paired = [name for name in ranked if len(_differences(runs[name], runs[baseline]))]  # the baseline with itself too
+    tiers = _tiers(paired, runs, sign, alpha, seed)
 
     def result(name: str) -> MethodResult:
         x, d = _known(runs[name]), differences[name]
@@ -172,14 +177,20 @@ def _mean(x: Floats) -> float:
     return float(x.mean()) if len(x) else math.nan
 
 
-def _rank(x: Floats, sign: int) -> tuple[bool, float]:
-    """Sorts the best mean first, and methods without runs last."""
-    known = _known(x)
-    return (False, -sign * _mean(known)) if len(known) else (True, 0.0)
-
-
 def _differences(x: Floats, reference: Floats) -> Floats:
     return _known(x - reference)
+
+
+def _ranked(runs: Mapping[str, Floats], baseline: str, sign: int) -> list[str]:
+    """The order that `Verdict` explains; equal methods stay in the order given."""
+
+    def place(name: str) -> tuple[int, float]:
+        x, d = _known(runs[name]), _differences(runs[name], runs[baseline])
+        if len(d):
+            return 0, -sign * _mean(d)
+        return (1, -sign * _mean(x)) if len(x) else (2, 0.0)
+
+    return sorted(runs, key=place)
 
 
 def _p_value(differences: Floats, seed: int) -> float:
@@ -210,7 +221,7 @@ def _tiers(ranked: Sequence[str], runs: Mapping[str, Floats], sign: int, alpha: 
         below = [
             name
             for name, gain, p in zip(rest[1:], gains, adjusted, strict=True)
-            if p <= alpha and gain.mean() < 0  # nan, no shared seed, is not below
+            if p <= alpha and gain.mean() < 0  # nan, no seed shared with the best, is not below
         ]
         tiers |= {name: tier for name in rest if name not in below}
         rest = below

@@ -6,7 +6,7 @@ tensor([110,  78,  56,  40,  29,  20,  14,  10,   7,   5])
 
 from .augment import Augment, CropFlip, NoAugment, crop_flip, normalize
 from .imbalance import draw, long_tailed_counts, step_counts
-from .load import load_task
+from .load import check_task, load_task
 from .sources import Source, data_folders
 from .split import split_by_class
 from .task import Split, Task
@@ -18,6 +18,7 @@ __all__ = [
     "Source",
     "Split",
     "Task",
+    "check_task",
     "crop_flip",
     "data_folders",
     "draw",

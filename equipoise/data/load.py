@@ -52,9 +52,8 @@ def load_task(
         >>> task.class_counts
         tensor([500,  50,   5])
     """
-    entry = card(name, "task")
-    _check(imbalance, ratio, valid, n_max, seed)
-    source = _read(entry.name, root, data_folders(root))
+    check_task(name, imbalance, ratio, valid, n_max, seed)
+    source = _read(name, root, data_folders(root))
     names = source.class_names
 
     held_out, pools = split_by_class(source.train.labels.numpy(), len(names), valid, seed)
@@ -69,7 +68,6 @@ def load_task(
         valid=_take(source.train, held),
         test=source.test,
         class_names=names,
-        augment=source.augment,
         fingerprint=_fingerprint(name, chosen, held),
     )
 
@@ -103,7 +101,9 @@ def _fingerprint(name: str, train: NDArray[np.int64], valid: NDArray[np.int64]) 
     return digest.hexdigest()[:16]
 
 
-def _check(imbalance: str | None, ratio: float, valid: float, n_max: int | None, seed: int) -> None:
+def check_task(name: str, imbalance: str | None, ratio: float, valid: float, n_max: int | None, seed: int = 0) -> None:
+    """Refuse what `load_task` cannot do, before any file is read."""
+    card(name, "task")
     try:
         checks.at_least("ratio (largest class over smallest)", ratio, 1)
         checks.between("valid", valid, 0, 1)

@@ -28,8 +28,7 @@ class Split:
 class Task:
     """Train, validation and test data with class names. `valid` may be empty. No method may change it.
 
-    `augment` is the augmentation usual for such images, as the text of a `Spec`; `fingerprint` is a hash of
-    exactly which images were drawn, kept in every record.
+    `fingerprint` is a hash of exactly which images were drawn, kept in every record.
     """
 
     name: str
@@ -37,7 +36,6 @@ class Task:
     valid: Split
     test: Split
     class_names: tuple[str, ...]
-    augment: str
     fingerprint: str
 
     @property

@@ -32,7 +32,7 @@ class DistributedWeightedSampler(Sampler):
     def __init__(
         self, weights: Any, num_samples: int | None = None, *, seed: int = 0, rank: int = 0, num_replicas: int = 1
     ) -> None:
-        self.weights = torch.as_tensor(weights).double()
+        self.weights = torch.as_tensor(weights, dtype=torch.float64)
         if self.weights.dim() != 1 or not bool(torch.isfinite(self.weights).all() & (self.weights >= 0).all()):
             raise ValueError("weights must be one finite number for each sample, 0 or more")
         if not bool(self.weights.sum() > 0):

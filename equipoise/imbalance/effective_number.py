@@ -21,9 +21,8 @@ def effective_number_weights(class_counts: checks.Counts, beta: float = 0.9999) 
     elif beta == 1:  # the limit of E_n is n
         inverse = 1 / n
     else:
-        inverse = -1 / torch.expm1(
-            n * math.log(beta)
-        )  # 1 - beta**n cancels for beta near 1; the factor 1 - beta drops out
+        # 1 - beta**n would cancel for beta near 1; the factor 1 - beta drops out in the normalisation
+        inverse = -1 / torch.expm1(n * math.log(beta))
     return sum_to_num_classes(inverse, n)
 
 

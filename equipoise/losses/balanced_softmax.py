@@ -7,17 +7,17 @@ from torch import Tensor
 
 from .. import checks
 from ..core import full_precision, register
-from ._base import Loss
+from ._base import FusedLoss
 
 
-def balanced_softmax_loss(logits: Tensor, target: Tensor, class_counts: Tensor) -> Tensor:
+def balanced_softmax_loss(logits: Tensor, target: Tensor, class_counts: Tensor, *, reduction: str = "none") -> Tensor:
     """Balanced softmax: logits (N, C), target (N,), class_counts (C,) -> (N,). See `BalancedSoftmaxLoss`."""
     logits = full_precision(logits)
-    return F.cross_entropy(logits + class_counts.to(logits).log(), target, reduction="none")
+    return F.cross_entropy(logits + class_counts.to(logits).log(), target, reduction=reduction)
 
 
 @register("balanced_softmax", kind="loss", year=2020, arxiv="2007.10740")
-class BalancedSoftmaxLoss(Loss):
+class BalancedSoftmaxLoss(FusedLoss):
     r"""Cross-entropy whose softmax counts each class as often as it occurs, so that the bare logits do not have to.
 
     .. math:: \ell(z, y) = -\log \frac{n_y e^{z_y}}{\sum_k n_k e^{z_k}}
@@ -42,5 +42,5 @@ class BalancedSoftmaxLoss(Loss):
     def __init__(self, class_counts: checks.Counts, *, reduction: str = "mean") -> None:
         super().__init__(reduction, class_counts)
 
-    def per_sample(self, logits: Tensor, target: Tensor) -> Tensor:
-        return balanced_softmax_loss(logits, target, self.class_counts)
+    def reduced(self, logits: Tensor, target: Tensor, reduction: str) -> Tensor:
+        return balanced_softmax_loss(logits, target, self.class_counts, reduction=reduction)

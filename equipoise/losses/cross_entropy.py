@@ -6,16 +6,16 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from ..core import full_precision, register
-from ._base import Loss
+from ._base import FusedLoss
 
 
-def cross_entropy_loss(logits: Tensor, target: Tensor) -> Tensor:
+def cross_entropy_loss(logits: Tensor, target: Tensor, *, reduction: str = "none") -> Tensor:
     """Cross-entropy of each sample: logits (N, C), target (N,) -> (N,). See `CrossEntropyLoss`."""
-    return F.cross_entropy(full_precision(logits), target, reduction="none")
+    return F.cross_entropy(full_precision(logits), target, reduction=reduction)
 
 
 @register("cross_entropy", kind="loss")
-class CrossEntropyLoss(Loss):
+class CrossEntropyLoss(FusedLoss):
     r"""Negative log-probability of the label under a softmax: the baseline of all other losses.
 
     .. math:: \ell(z, y) = -\log p_y, \qquad p = \mathrm{softmax}(z)
@@ -36,5 +36,5 @@ class CrossEntropyLoss(Loss):
     def __init__(self, *, reduction: str = "mean") -> None:
         super().__init__(reduction)
 
-    def per_sample(self, logits: Tensor, target: Tensor) -> Tensor:
-        return cross_entropy_loss(logits, target)
+    def reduced(self, logits: Tensor, target: Tensor, reduction: str) -> Tensor:
+        return cross_entropy_loss(logits, target, reduction=reduction)

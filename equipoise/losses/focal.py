@@ -8,16 +8,19 @@ from torch import Tensor
 
 from .. import checks
 from ..core import full_precision, register
-from ._base import Loss
+from ._base import Loss, with_slope
 
 
 def focal_loss(logits: Tensor, target: Tensor, gamma: float = 2.0) -> Tensor:
     """Focal loss of each sample: logits (N, C), target (N,) -> (N,). See `FocalLoss`."""
-    logits, y = full_precision(logits), target[:, None]
-    log_p = F.log_softmax(logits, dim=-1).gather(1, y).squeeze(1)
-    # log(1 - p) from the other logits: (1 - p) ** gamma has no finite gradient at p = 1 for gamma < 1
-    log_q = logits.scatter(1, y, -torch.inf).logsumexp(1) - logits.logsumexp(1)
-    return -(gamma * log_q).exp() * log_p
+    cross_entropy = F.cross_entropy(full_precision(logits), target, reduction="none")
+    with torch.no_grad():
+        # q = 1 - p without cancellation; not 0, where q ** gamma has no finite slope for gamma < 1
+        q = (-torch.expm1(-cross_entropy)).clamp_min_(torch.finfo(cross_entropy.dtype).tiny)
+        fade = q**gamma
+        values = fade * cross_entropy
+        slope = fade + gamma * (1 - q) * values / q
+    return with_slope(cross_entropy, values, slope)
 
 
 @register("focal", kind="loss", year=2017, arxiv="1708.02002", neutral={"gamma": 0.0})

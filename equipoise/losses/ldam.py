@@ -7,7 +7,7 @@ from torch import Tensor
 
 from .. import checks
 from ..core import full_precision, register
-from ._base import Loss
+from ._base import FusedLoss
 
 
 def ldam_margins(class_counts: Tensor, max_margin: float = 0.5) -> Tensor:
@@ -16,16 +16,18 @@ def ldam_margins(class_counts: Tensor, max_margin: float = 0.5) -> Tensor:
     return margins * (max_margin / margins.max())
 
 
-def ldam_loss(logits: Tensor, target: Tensor, margins: Tensor, scale: float = 30.0) -> Tensor:
+def ldam_loss(
+    logits: Tensor, target: Tensor, margins: Tensor, scale: float = 30.0, *, reduction: str = "none"
+) -> Tensor:
     """LDAM of each sample: logits (N, C), target (N,), margins (C,) -> (N,). See `LDAMLoss`."""
-    logits = full_precision(logits)
-    shift = -scale * margins.to(logits)[target]
-    return F.cross_entropy((scale * logits).scatter_add_(1, target[:, None], shift[:, None]), target, reduction="none")
+    logits, y = full_precision(logits), target[:, None]
+    margin = margins.to(logits).gather(0, target)[:, None]
+    return F.cross_entropy((scale * logits).scatter_add_(1, y, -scale * margin), target, reduction=reduction)
 
 
 @register("ldam", kind="loss", year=2019, arxiv="1906.07413", companions={"head": "cosine(tau=1.0, bias=False)"})
-class LDAMLoss(Loss):
-    r"""Cross-entropy of cosines that must exceed the others by a margin, wider for rare classes.
+class LDAMLoss(FusedLoss):
+    r"""Cross-entropy of cosines, where the label's must exceed the others by a margin, wider for rare classes.
 
     .. math:: \ell(z, y) = -\log \frac{e^{s(z_y - m_y)}}{e^{s(z_y - m_y)} + \sum_{k \ne y} e^{s z_k}},
         \qquad m_c = m_{\max} \frac{n_c^{-1/4}}{\max_k n_k^{-1/4}}
@@ -34,8 +36,8 @@ class LDAMLoss(Loss):
 
     Args:
         class_counts: training images of each class (C,). A class with 0 has the margin of a class with 1.
-        max_margin: margin of the rarest class; 0.5 is the paper's.
-        scale: s, the inverse temperature of the cosines; 30 is the released code's, the paper gives none.
+        max_margin: margin of the rarest class; 0.5 is the released code's.
+        scale: s, the inverse temperature of the cosines; 30 is the released code's.
 
     Differs from the paper: nothing known. Deferred re-weighting (LDAM-DRW) is a weighting:
     ``effective_number(beta=0.9999, start=0.8)``.
@@ -62,5 +64,5 @@ class LDAMLoss(Loss):
     def link(self, logits: Tensor) -> Tensor:
         return self.scale * logits
 
-    def per_sample(self, logits: Tensor, target: Tensor) -> Tensor:
-        return ldam_loss(logits, target, self.margins, self.scale)
+    def reduced(self, logits: Tensor, target: Tensor, reduction: str) -> Tensor:
+        return ldam_loss(logits, target, self.margins, self.scale, reduction=reduction)

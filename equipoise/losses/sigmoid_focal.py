@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from .. import checks
 from ..core import full_precision, register
-from ._base import Loss
+from ._base import Loss, with_slope
 
 
 def sigmoid_focal_loss(logits: Tensor, target: Tensor, gamma: float = 2.0) -> Tensor:
     """Sigmoid focal loss of each sample: logits (N, C), target (N,) -> (N,). See `SigmoidFocalLoss`."""
     logits, y = full_precision(logits), target[:, None]
-    wrong = logits.scatter(1, y, -logits.gather(1, y))  # -z_t: the larger, the more wrong
-    return (F.softplus(wrong) * (-gamma * F.softplus(-wrong)).exp()).sum(1)
+    with torch.no_grad():
+        wrong = logits.scatter(1, y, -logits.gather(1, y))  # the paper's -z_t: the larger, the more wrong
+        # above the default threshold of 20 softplus would be replaced by its argument: too early for float64
+        cost, q = F.softplus(wrong, threshold=50), wrong.sigmoid_()
+        fade = q**gamma
+        values = torch.linalg.vecdot(fade, cost, dim=1)
+        # dℓ/d(wrong) = q^γ (q + γ (1 - q) cost), with the memory of cost
+        slope = cost.addcmul_(cost, q, value=-1).mul_(gamma).add_(q).mul_(fade)
+        slope.scatter_(1, y, -slope.gather(1, y))
+    return with_slope(logits, values, slope)
 
 
 @register("sigmoid_focal", kind="loss", year=2017, arxiv="1708.02002", companions={"head": "linear(prior='others')"})
@@ -37,7 +46,8 @@ class SigmoidFocalLoss(Loss):
         >>> SigmoidFocalLoss(gamma=2.0)(torch.tensor([[2.0, 0.0]]), torch.tensor([0]))
         tensor(0.1751)
 
-    Reference: Lin, Goyal, Girshick, He, Dollár. Focal Loss for Dense Object Detection. ICCV 2017.
+    Reference: Lin, Goyal, Girshick, He, Dollár. Focal Loss for Dense Object Detection. ICCV 2017. Cui, Jia, Lin,
+    Song, Belongie. Class-Balanced Loss Based on Effective Number of Samples. CVPR 2019.
     """
 
     def __init__(self, gamma: float = 2.0, *, reduction: str = "mean") -> None:

@@ -99,7 +99,7 @@ class Results:
 
     @property
     def answer(self) -> tuple[str, ...]:
-        """The verdict in one or two sentences: its headline, then its best method, or how much such a study can tell."""
+        """The verdict in one or two sentences: its headline, then its best method or what so many pairs can tell."""
         said = self.verdict.sentences()
         second = 2 if any(result.standing == "better" for result in self.verdict.methods[:1]) else 1
         return (said[0], *said[second : second + 1])

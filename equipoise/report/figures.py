@@ -25,66 +25,62 @@ def interval_plot(results: Results, wide: bool = True) -> Markup:
     shown = [m for m in results.methods if m.result.tier is not None]
     if not any(m.differences for m in shown):
         return NOTHING
-    width, left, right, row, top = (1120.0, 236.0, 226.0, 34.0, 8.0) if wide else (360.0, 12.0, 12.0, 54.0, 4.0)
+    width, left, right, row, top = (1120.0, 236.0, 226.0, 34.0, 8.0) if wide else (360.0, 12.0, 12.0, 50.0, 4.0)
     x = Scale(*_difference_limits(shown), left, width - right)
-    parts, y, tier = [], top, 0
+    parts, tracks, y, tier = [], [], top, 0
     for method in shown:
         if method.result.tier != tier:
             tier = method.result.tier or 0
             parts += [line(0, y, width, y, "rule"), tag("text", f"Tier {tier}", class_="tier", x=0, y=y + 17)]
             y += 24
-        parts.append(_interval_row(method, results.metric, x, y, row, width, wide))
+        parts.append(_interval_row(method, results.metric, x, y, width, wide))
+        tracks.append((y + 18, y + 44))
         y += row
     parts.append(line(0, y, width, y, "rule"))
+    # on a narrow drawing names stand above the intervals, where lines from top to bottom would cross them
+    axis = _difference_axis(results, x, [(top, y)] if wide else tracks, y, wide)
     label = f"Difference of each method to {results.baseline} with 95 % intervals. " + "; ".join(
         f"{m.name}: {_difference(m, results.metric)}" for m in shown if not m.is_baseline
     )
-    children = [*_difference_axis(results, x, top, y, width, wide), *parts]
-    return drawing(width, y + 46, label, children, class_="wide" if wide else "narrow")
+    return drawing(width, y + 46, label, [*axis, *parts], class_="wide" if wide else "narrow")
 
 
 def _difference_limits(shown: list[Method]) -> tuple[float, float]:
     centres = [0.0, *(d for m in shown for _, d in m.differences)]
-    return limits(centres, (end for m in shown for end in (m.result.diff_low, m.result.diff_high)), reach=1.0)
+    return limits(centres, (end for m in shown for end in (m.result.diff_low, m.result.diff_high)))
 
 
-def _difference_axis(results: Results, x: Scale, top: float, bottom: float, width: float, wide: bool) -> list[Markup]:
+def _difference_axis(
+    results: Results, x: Scale, tracks: list[tuple[float, float]], bottom: float, wide: bool
+) -> list[Markup]:
+    """The zero line and the grid over the `tracks` (from, to), values and words below."""
     factor = 100 if is_share(results.metric) else 1
-    ticks = x.ticks(8 if wide else 4)
+    ticks = x.ticks(6 if wide else 4)
     digits = decimals([factor * t for t in ticks])
     parts = []
     for t in ticks:
-        parts.append(line(x(t), top, x(t), bottom, "grid"))
         text = number(factor * t, digits, sign=t != 0)
         parts.append(tag("text", text, class_="tick", x=x(t), y=bottom + 17, text_anchor="middle"))
-    parts.append(line(x(0), top, x(0), bottom, "zero"))
+        parts += [line(x(t), start, x(t), end, "grid" if t else "zero") for start, end in tracks]
+    what = f"{title_of(results.metric)}: difference to {results.baseline}" if wide else "Difference to the baseline"
     unit = "points" if factor == 100 else "nats"
     better = "right" if results.verdict.higher_is_better else "left"
-    long = f"{title_of(results.metric)}: difference to {results.baseline} in {unit}, with 95 % interval ({better} is better)"
-    short = f"Difference to the baseline in {unit} ({better} is better)"
-    middle = (x.start + x.end) / 2 if wide else width / 2
-    parts.append(tag("text", long if wide else short, class_="axis", x=middle, y=bottom + 38, text_anchor="middle"))
-    return parts
+    words, middle = f"{what} in {unit} ({better} is better)", (x.start + x.end) / 2
+    return [*parts, tag("text", words, class_="axis", x=middle, y=bottom + 38, text_anchor="middle")]
 
 
-def _interval_row(method: Method, metric: str, x: Scale, y: float, row: float, width: float, wide: bool) -> Markup:
+def _interval_row(method: Method, metric: str, x: Scale, y: float, width: float, wide: bool) -> Markup:
     result = method.result
-    label_y, middle = (y + 12, y + 12) if wide else (y + 8, y + 29)
+    label, middle = (y + 12, y + 12) if wide else (y + 8, y + 29)
     words = "baseline" if method.is_baseline else _difference(method, metric)
+    name = cut(method.name, 30 if wide else 20)
     parts = [
-        marker(method.index, 6, label_y, 4.5, class_="hollow" if method.is_baseline else "dot"),
-        tag(
-            "text",
-            cut(method.name, 30 if wide else 20),
-            tag("title", method.name),
-            class_="name",
-            x=18,
-            y=label_y + 4.5,
-        ),
-        tag("text", words, class_="value", x=width, y=label_y + 4.5, text_anchor="end"),
+        marker(method.index, 6, label, 4.5),
+        tag("text", name, tag("title", method.name), class_="name", x=18, y=label + 4.5),
+        tag("text", words, class_="value", x=width, y=label + 4.5, text_anchor="end"),
     ]
     if method.is_baseline:
-        return series(0, *parts, marker(0, x(0), middle, 5, class_="hollow"))
+        return series(0, *parts, marker(0, x(0), middle, 5))
     parts.append(_bar(x, result.diff_low, result.diff_high, middle))
     for seed, difference in method.differences:
         tip = tag("title", f"{method.name}, seed {seed}: {value(difference, metric, sign=True)}")
@@ -99,7 +95,8 @@ def _difference(method: Method, metric: str) -> str:
     result = method.result
     if not math.isfinite(result.difference):
         return "no pair with the baseline"
-    return f"{value(result.difference, metric, sign=True)} {interval(result.diff_low, result.diff_high, metric, sign=True)}"
+    ends = interval(result.diff_low, result.diff_high, metric, sign=True)
+    return f"{value(result.difference, metric, sign=True)} {ends}"
 
 
 def _bar(x: Scale, low: float, high: float, y: float) -> Markup:
@@ -118,7 +115,7 @@ def class_plot(results: Results, wide: bool = True) -> Markup:
     shown = [m for m in _back_to_front(results) if any(e.n for e in m.per_class)]
     if not shown:
         return NOTHING
-    width, left, height, foot = (1120.0, 44.0, 300.0, 96.0) if wide else (360.0, 34.0, 250.0, 108.0)
+    width, left, height, most = (1120.0, 44.0, 300.0, 36) if wide else (360.0, 34.0, 250.0, 14)
     order = sorted(range(len(results.class_names)), key=lambda c: (-results.class_counts[c], c))
     slot = (width - left) / len(order)
     y = Scale(_floor(e for m in shown for e in m.per_class), 1.0, height, 8)
@@ -129,15 +126,18 @@ def class_plot(results: Results, wide: bool = True) -> Markup:
         aside = 0.0 if crowded else ((len(shown) - 1) / 2 - place) * min(0.7 / len(shown), 0.12) * slot
         at = [left + (i + 0.5) * slot + aside for i in range(len(order))]
         parts.append(_class_series(method, at, order, results.class_names, y, crowded))
-    parts.append(_class_axis(results, order, left, slot, height, height + foot, 36 if wide else 14))
+    every = math.ceil(len(order) / most)
+    turned = max(map(len, results.class_names)) * 7 > slot * every
+    floor = height + (118 if turned else 86)
+    parts += _class_axis(results, order, Scale(0, len(order), left, width), height, floor, every, turned)
     label = f"Accuracy of each method on each of {len(order)} classes, ordered by their number of training images"
-    return drawing(width, height + foot + 2, label, parts, class_="wide" if wide else "narrow")
+    return drawing(width, floor + 2, label, parts, class_="wide" if wide else "narrow")
 
 
 def _floor(estimates: Iterable[Estimate]) -> float:
-    """The axis starts at the tenth below the lowest interval, so that neither room nor an interval is lost."""
+    """The axis starts at the fifth below the lowest interval, so that neither room nor an interval is lost."""
     lowest = min(min(e.low, e.mean) if math.isfinite(e.low) else e.mean for e in estimates if e.n)
-    return max(0.0, math.floor(min(lowest, 0.9) * 10) / 10)
+    return max(0.0, math.floor(min(lowest, 0.9) * 5) / 5)
 
 
 def _class_series(
@@ -146,9 +146,8 @@ def _class_series(
     points = [(x, names[c], method.per_class[c]) for x, c in zip(at, order, strict=True)]
     drawn = [tag("path", class_="line thin", d=path((x, y(e.mean)) for x, _, e in points))]
     if not crowded:
-        drawn.append(
-            tag("path", class_="whisker", d="".join(path([(x, y(e.low)), (x, y(e.high))]) for x, _, e in points))
-        )
+        whiskers = (path([(x, y(e.low)), (x, y(e.high))]) for x, _, e in points)
+        drawn.append(tag("path", class_="whisker", d="".join(whiskers)))
         drawn += [
             marker(method.index, x, y(e.mean), 3.2, tag("title", f"{method.name}, {name}: {_words(e, 'accuracy')}"))
             for x, name, e in points
@@ -158,28 +157,25 @@ def _class_series(
 
 
 def _class_axis(
-    results: Results, order: list[int], left: float, slot: float, top: float, floor: float, most: int
-) -> Markup:
+    results: Results, order: list[int], x: Scale, top: float, floor: float, every: int, turned: bool
+) -> list[Markup]:
     """Names under the slots, and below them bars as tall as the classes are large."""
-    every = math.ceil(len(order) / most)
-    turned = max(len(results.class_names[c]) for c in order) * 7 > slot * every
-    largest = max(*results.class_counts, 1)
+    slot = x(1) - x(0)
     parts = []
     for i, c in enumerate(order):
-        name, count, x = results.class_names[c], results.class_counts[c], left + (i + 0.5) * slot
-        tall = 34 * count / largest
+        name, count, at = results.class_names[c], results.class_counts[c], x(i + 0.5)
+        tall = 34 * count / max(*results.class_counts, 1)
         tip = tag("title", f"{name}: {count} training images")
-        parts.append(tag("rect", tip, class_="size", x=x - 0.36 * slot, y=floor - tall, width=0.72 * slot, height=tall))
+        parts.append(tag("rect", tip, class_="size", x=at - slot / 3, y=floor - tall, width=slot / 1.5, height=tall))
         if i % every:
             continue
-        turn = {"text_anchor": "end", "transform": f"rotate(-40 {x:.1f} {top + 18:.1f})"} if turned else {}
-        text = cut(name, 7 if turned else 14)
-        parts.append(
-            tag("text", text, tag("title", name), class_="tick", x=x, y=top + 18, **{"text_anchor": "middle"} | turn)
-        )
+        place: dict[str, object] = {"x": at, "y": top + 18, "text_anchor": "end" if turned else "middle"}
+        if turned:
+            place["transform"] = f"rotate(-40 {at:.1f} {top + 18:.1f})"
+        parts.append(tag("text", cut(name, 11 if turned else 14), tag("title", name), class_="tick", **place))
         if slot * every > 24:
-            parts.append(tag("text", count, class_="count", x=x, y=floor - tall - 4, text_anchor="middle"))
-    return tag("g", *parts)
+            parts.append(tag("text", count, class_="count", x=at, y=floor - tall - 4, text_anchor="middle"))
+    return parts
 
 
 def curve_plot(results: Results, name: str) -> Markup:
@@ -188,8 +184,7 @@ def curve_plot(results: Results, name: str) -> Markup:
     if not shown:
         return NOTHING
     width, left, right, height = 372.0, 38.0, 364.0, 208.0
-    known = [e for m in shown for e in m.curves[name] if e.n]
-    y = _curve_scale(name, known, height)
+    y = _curve_scale(name, [e for m in shown for e in m.curves[name] if e.n], height)
     epochs = max(len(m.curves[name]) for m in shown)
     x = Scale(1, max(epochs, 2), left, right)
     title = title_of(name) + (", %" if is_share(name) else ", log scale" if y.log else "")
@@ -198,7 +193,7 @@ def curve_plot(results: Results, name: str) -> Markup:
     parts += [
         tag("text", f"{t:g}", class_="tick", x=x(t), y=height + 17, text_anchor="middle")
         for t in x.ticks(5)
-        if t == int(t) and t < 0.93 * epochs
+        if t == int(t) and t < 0.74 * epochs
     ]
     parts.append(tag("text", f"epoch {epochs}", class_="tick", x=right, y=height + 17, text_anchor="end"))
     parts += [_curve_series(m, name, x, y) for m in shown]
@@ -222,9 +217,9 @@ def _curve_series(method: Method, name: str, x: Scale, y: Scale) -> Markup:
     centre = path((x(i + 1), y(e.mean)) for i, e in enumerate(curve))
     known = [(x(i + 1), e) for i, e in enumerate(curve) if math.isfinite(e.low)]
     edge = path([(at, y(e.low)) for at, e in known] + [(at, y(e.high)) for at, e in reversed(known)])
-    last, epoch = next((e, i + 1) for i, e in reversed(list(enumerate(curve))) if e.n)
-    tip = tag("title", f"{method.name}: {_words(last, name)} at epoch {epoch}")
     band = tag("path", class_="band", d=f"{edge}Z") if edge else NOTHING
+    epoch, last = next((i, e) for i, e in reversed(list(enumerate(curve, start=1))) if e.n)
+    tip = tag("title", f"{method.name}: {_words(last, name)} at epoch {epoch}")
     # a wide invisible line on top is easier to point at
     return series(method.index, band, tag("path", class_="line", d=centre), tag("path", tip, class_="target", d=centre))
 

@@ -15,7 +15,7 @@ def render_markdown(results: Results) -> str:
     """Question, verdict, tables, recipes, failures and where it all came from."""
     parts = [
         f"# {plain(results.question)}",
-        f"Study {code(results.name)} · metric: {title_of(results.metric).lower()} · baseline: {plain(results.baseline)}",
+        f"Study {code(results.name)}, baseline {plain(results.baseline)}, metric: {title_of(results.metric).lower()}.",
         "## Verdict",
         "\n".join(f"- {plain(sentence)}" for sentence in results.verdict.sentences()),
         "## Ranking",
@@ -72,10 +72,8 @@ def _classes(results: Results) -> str:
 def _recipes(results: Results) -> list[str]:
     """The baseline in full; of the others, what they change."""
     reference = results.reference
-    parts = [
-        f"### {plain(reference.name)} (baseline)",
-        "\n".join(f"- {d}: {code(v)}" for d, v in flat(reference.recipe).items()),
-    ]
+    dials = [f"- {dial}: {code(choice)}" for dial, choice in flat(reference.recipe).items()]
+    parts = [f"### {plain(reference.name)} (baseline)", "\n".join(dials)]
     for method in results.methods:
         if not method.is_baseline:
             changes = [f"- {dial}: {code(old)} → {code(new)}" for dial, old, new in method.changes]

@@ -15,11 +15,11 @@
     kept.set(root.dataset.theme);
   };
 
-  // Sorting. Rows without a value stay last; tiers are headed only while the rows stand in the order of the tiers.
+  // Sorting. Rows without a value stay last; tiers are ruled off only while the rows stand in the order of the tiers.
   const sortable = (table) => {
     const body = table.tBodies[0];
-    const original = [...body.rows];
-    const rows = original.filter((row) => !row.classList.contains("tier"));
+    const rows = [...body.rows];
+    const grouped = table.classList.contains("grouped");
     const headings = [...table.tHead.rows[0].cells];
 
     const compare = (column, sign) => (a, b) => {
@@ -33,8 +33,8 @@
       const order = flip[heading.getAttribute("aria-sort")];
       headings.forEach((other) => other.setAttribute("aria-sort", other === heading ? order : "none"));
       const sorted = [...rows].sort(compare(column, order === "ascending" ? 1 : -1));
-      const asBefore = sorted.every((row, i) => row === rows[i]);
-      body.replaceChildren(...(asBefore ? original : sorted));
+      body.replaceChildren(...sorted);
+      table.classList.toggle("grouped", grouped && sorted.every((row, i) => row === rows[i]));
     }));
   };
 
@@ -49,6 +49,7 @@
     };
     for (const button of buttons) {
       const method = button.dataset.method;
+      set(method, button.getAttribute("aria-pressed") === "true");
       const look = () => { if (button.getAttribute("aria-pressed") === "true") focus(method); };
       button.addEventListener("mouseenter", look);
       button.addEventListener("focus", look);

@@ -5,17 +5,20 @@ from __future__ import annotations
 import base64
 import hashlib
 import math
+from collections.abc import Sequence
 from importlib.resources import files
 
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
-from .collect import Results, flat
+from .collect import Method, Results, flat
 from .figures import class_plot, curve_plot, interval_plot
 from .provenance import provenance
 from .svg import colour, marker
 from .tables import class_table, ranked_table
 from .words import duration, last_line, title_of
+
+MANY_METHODS = 8  # more lines than this in one figure cannot be told apart
 
 
 def render_page(results: Results) -> str:
@@ -27,13 +30,14 @@ def render_page(results: Results) -> str:
         results=results,
         style=Markup(style),
         script=Markup(script),
-        policy=f"default-src 'none'; style-src {_hash(style)}; script-src {_hash(script)}; base-uri 'none'; form-action 'none'",
+        policy=f"default-src 'none'; style-src {_hash(style)}; script-src {_hash(script)}; form-action 'none'",
         table=ranked_table(results),
         classes=class_table(results),
         facts=_facts(results),
         intervals=[interval_plot(results), interval_plot(results, wide=False)],
         class_plots=[class_plot(results), class_plot(results, wide=False)],
         curves=[curve_plot(results, name) for name in results.curve_names],
+        shown=_shown(results.methods),
         provenance=provenance(results),
         colour=colour,
         marker=marker,
@@ -41,20 +45,26 @@ def render_page(results: Results) -> str:
     )
 
 
+def _shown(methods: Sequence[Method]) -> list[Method]:
+    """Whose lines the figures show at first; a legend's button adds each of the others."""
+    if len(methods) <= MANY_METHODS:
+        return list(methods)
+    return [method for method in methods if method.is_baseline or method.rank < MANY_METHODS - 1]
+
+
 def _facts(results: Results) -> list[tuple[str, str]]:
-    """What was compared on what, in a line: of the baseline's recipe, where it has these dials."""
-    dials = flat(results.reference.recipe)
-    facts = [("Data", [dials.get("task.name"), dials.get("task.imbalance"), _said("ratio", dials.get("task.ratio"))])]
-    facts.append(("Network", [dials.get("model")]))
-    facts.append(("Training", [_said("epochs", dials.get("plan.epochs"))]))
-    facts.append(("Compared", [f"{len(results.methods)} methods × {len(results.seeds)} seeds"]))
-    facts.append(("Finished", [f"{len(results.finished)} of {len(results.runs)} runs"]))
-    known = [(name, [t for t in texts if t and t != "none"]) for name, texts in facts]
-    return [(name, ", ".join(texts)) for name, texts in known if texts]
-
-
-def _said(what: str, number: str | None) -> str | None:
-    return f"{what} {number}" if number else None
+    """What was compared on what: of the baseline's recipe, where it has these dials."""
+    dials = {dial: text for dial, text in flat(results.reference.recipe).items() if text != "none"}
+    ratio = f"ratio {dials['task.ratio'].removesuffix('.0')}" if "task.ratio" in dials else ""
+    data = [dials.get("task.name", ""), dials.get("task.imbalance", "").replace("_", "-"), ratio]
+    facts = [
+        ("Data", ", ".join(filter(None, data))),
+        ("Network", dials.get("model", "")),
+        ("Training", f"{dials['plan.epochs']} epochs" if "plan.epochs" in dials else ""),
+        ("Compared", f"{len(results.methods)} methods × {len(results.seeds)} seeds"),
+        ("Finished", f"{len(results.finished)} of {len(results.runs)} runs"),
+    ]
+    return [(name, text) for name, text in facts if text]
 
 
 def _sort_key(sort: float | str) -> str:

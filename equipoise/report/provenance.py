@@ -13,16 +13,17 @@ def provenance(results: Results) -> list[tuple[str, str]]:
     records = {run.key: run.record for run in results.runs if run.record}.values()
     ended = sorted(record.ended for record in records)
     opened = results.opened
+    states = {"finished": results.finished, "failed": results.failed, "missing": results.missing}
     facts = [
         ("Study", results.name),
-        ("Runs", f"{len(results.finished)} finished, {len(results.failed)} failed, {len(results.missing)} missing, of {len(results.runs)}"),
+        ("Runs", ", ".join(f"{len(runs)} {state}" for state, runs in states.items())),
         ("Seeds", _listed(results.seeds)),
-        ("Test set opened", f"{opened['first_opened']}, first, by equipoise {opened['by_version']}" if opened else "not yet"),
+        ("Test set first opened", "{first_opened}, by equipoise {by_version}".format(**opened) if opened else "never"),
         ("Computing time", duration(sum(record.seconds for record in records))),
         ("Runs ended", f"{ended[0]} to {ended[-1]}" if ended else "none"),
         ("Device", _listed(record.device for record in records)),
         ("Data fingerprint", _listed(record.data for record in records)),
-    ]  # fmt: skip
+    ]
     tools = dict.fromkeys(name for record in records for name in record.versions)
     facts += [(name, _listed(record.versions.get(name, "not recorded") for record in records)) for name in tools]
     return facts

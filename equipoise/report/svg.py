@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from markupsafe import Markup, escape
 
@@ -40,9 +41,10 @@ def colour(index: int) -> str:
     return f"m{(index - 1) % COLOURS + 1 if index else 0}"
 
 
-def marker(index: int, x: float, y: float, r: float, *children: object, class_: str = "dot") -> Markup:
-    """A method's mark. When the colours are used up the shape changes, so that no two methods look alike."""
-    shape = 0 if index == 0 else (index - 1) // COLOURS % SHAPES
+def marker(index: int, x: float, y: float, r: float, *children: object) -> Markup:
+    """A method's mark: the baseline's is hollow; when the colours are used up the shape changes."""
+    class_ = "dot" if index else "hollow"
+    shape = (index - 1) // COLOURS % SHAPES if index else 0
     if shape == 0:
         return tag("circle", *children, class_=class_, cx=x, cy=y, r=r)
     outline = {
@@ -105,7 +107,7 @@ class Scale:
             inside = [t for t in fine if self.low <= t <= self.high]
             whole = [t for t in inside if t in {10.0**k for k in decades}]
             return whole if len(inside) > 2 * wanted and len(whole) > 1 else inside
-        step = _round_up((self.high - self.low) / wanted)
+        step = _round((self.high - self.low) / wanted)
         first, last = math.ceil(self.low / step - 1e-9), math.floor(self.high / step + 1e-9)
         return [round(k * step, 12) for k in range(first, last + 1)]
 
@@ -126,14 +128,14 @@ def limits(centres: Iterable[float], ends: Iterable[float] = (), reach: float = 
 
 def decimals(ticks: Sequence[float]) -> int:
     """Digits after the point that tell the ticks apart."""
-    step = min((b - a for a, b in zip(ticks, ticks[1:], strict=False)), default=1.0)
+    step = min((b - a for a, b in pairwise(ticks)), default=1.0)
     return max(0, -math.floor(math.log10(step) + 1e-9))
 
 
-def _round_up(step: float) -> float:
-    """The next of 1, 2, 5, 10 times a power of ten."""
+def _round(step: float) -> float:
+    """The nearest of 1, 2, 5, 10 times a power of ten."""
     power = 10.0 ** math.floor(math.log10(step))
-    return next(m * power for m in (1, 2, 5, 10) if m * power >= step * (1 - 1e-9))
+    return power * min((1, 2, 5, 10), key=lambda m: abs(math.log(m * power / step)))
 
 
 def _attribute(key: str) -> str:

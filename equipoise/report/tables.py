@@ -66,42 +66,49 @@ class Table:
 def ranked_table(results: Results) -> Table:
     """Rank, tier and method; the study's metric and the difference to the baseline; the other metrics; the network."""
     others = [metric for metric in METRICS if metric != results.metric]
-    up = METRICS[results.metric].higher_is_better
-    mean = "mean ± half of its 95 % interval (number of seeds)"
+    paired = "mean difference over the seeds both have, with its 95 % interval (pairs)"
+    tested = "sign-flip test of the paired differences, adjusted for the number of methods"
     columns = [
         Column("rank", "#", "rank by the mean", primary=True),
-        Column("tier", "Tier", "within a tier no method is separable from the tier's best", primary=True),
-        Column("method", "Method", "a mark says in what a row is not comparable", primary=True, numeric=False),
-        Column(results.metric, heading(results.metric), f"{title_of(results.metric)}: {mean}", primary=True, high_first=up),
-        Column("difference", f"Δ to {results.baseline}", "mean difference of the seeds both have, its 95 % interval (pairs)", primary=True, high_first=up),
-        Column("p_holm", "p (Holm)", "exact sign-flip test of the paired differences, adjusted for the number of methods", primary=True),
+        Column("tier", "Tier", "within a tier no method is separably worse than its best", primary=True),
+        Column("method", "Method", "a mark says in what a row is unlike the baseline", primary=True, numeric=False),
+        _metric_column(results.metric, primary=True),
+        Column("difference", f"Δ to {results.baseline}", paired, primary=True, high_first=_up(results.metric)),
+        Column("p_holm", "p\u00a0(Holm)", tested, primary=True),
         Column("standing", "Standing", "what the test says at 5 %", primary=True, numeric=False),
-        *(
-            Column(metric, heading(metric), f"{title_of(metric)}: {mean}", high_first=METRICS[metric].higher_is_better)
-            for metric in others
-        ),
+        *(_metric_column(metric) for metric in others),
         Column("parameters", "Parameters", "numbers the network learns", primary=True),
-        Column("key", "Key", "of the run with the first seed; the store has a folder of this name", primary=True, numeric=False),
-    ]  # fmt: skip
+        Column("key", "Key", "of the first seed's run, its folder in the store", primary=True, numeric=False),
+    ]
     return Table(tuple(columns), tuple(Row(m, _cells(m, results.metric, others)) for m in results.methods))
 
 
+def _metric_column(metric: str, primary: bool = False) -> Column:
+    note = f"{title_of(metric)}: mean ± half of its 95 % interval (number of seeds)"
+    return Column(metric, heading(metric), note, primary, high_first=_up(metric))
+
+
+def _up(metric: str) -> bool:
+    return METRICS[metric].higher_is_better
+
+
 def _cells(method: Method, metric: str, others: Sequence[str]) -> tuple[Cell, ...]:
-    r = method.result
-    marks = ", ".join(method.marks)
-    parameters = method.parameters
+    r, parameters = method.result, method.parameters
+    marks = f"({', '.join(method.marks)})" if method.marks else ""
+    unadjusted = "" if math.isnan(r.p) else f"unadjusted {p_value(r.p)}, {r.n_pairs} pairs"
+    keys = "\n".join(f"seed {run.seed}: {run.key}" for run in method.runs)
     return (
         Cell(str(method.rank + 1), sort=method.rank),
         Cell(str(r.tier or UNKNOWN), sort=r.tier or math.nan),
-        Cell(method.name, f"({marks})" if marks else "", method.name),
+        Cell(method.name, marks, sort=method.name),
         estimate_cell(Estimate(r.n, r.mean, r.low, r.high), metric),
         _difference_cell(method, metric),
-        Cell(p_value(r.p_holm), sort=r.p_holm, note="" if math.isnan(r.p) else f"unadjusted {p_value(r.p)}, {r.n_pairs} pairs"),
-        Cell(r.standing, f"(≈ {r.seeds_needed} pairs needed)" if r.seeds_needed else "", r.standing),
+        Cell(p_value(r.p_holm), sort=r.p_holm, note=unadjusted),
+        Cell(r.standing, f"(≈ {r.seeds_needed} pairs needed)" if r.seeds_needed else "", sort=r.standing),
         *(estimate_cell(method.estimates[name], name) for name in others),
         Cell(UNKNOWN if parameters is None else f"{parameters:,}", sort=math.nan if parameters is None else parameters),
-        Cell(method.runs[0].key[:SHORT], sort=method.runs[0].key, note="\n".join(f"seed {run.seed}: {run.key}" for run in method.runs)),
-    )  # fmt: skip
+        Cell(method.runs[0].key[:SHORT], sort=method.runs[0].key, note=keys),
+    )
 
 
 def estimate_cell(e: Estimate, metric: str) -> Cell:

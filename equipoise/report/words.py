@@ -58,15 +58,15 @@ def title_of(name: str) -> str:
     """The name of a metric or curve in words.
 
     >>> title_of("nll"), title_of("valid_balanced_accuracy")
-    ('Negative log-likelihood', 'Valid balanced accuracy')
+    ('Negative log-likelihood', 'Validation balanced accuracy')
     """
-    label = METRICS[name].label if name in METRICS else name.replace("_", " ")
+    label = METRICS[name].label if name in METRICS else name.replace("_", " ").replace("valid ", "validation ")
     return label[:1].upper() + label[1:]
 
 
 def heading(name: str) -> str:
     """The short title of a metric's column, with its unit."""
-    return f"{HEADINGS.get(name) or title_of(name)}, {'%' if is_share(name) else METRICS[name].unit}"
+    return f"{HEADINGS.get(name) or title_of(name)}\u00a0{'%' if is_share(name) else METRICS[name].unit}"
 
 
 def duration(seconds: float) -> str:

@@ -1,11 +1,11 @@
 """`Store`: a folder of records and their arrays. A run's folder is there only when it is complete.
 
-    DIR/store.json               which schema
-    DIR/study.json               the question asked, as the report needs it
-    DIR/runs/KEY/record.json     + weights.safetensors, valid.npz, test.npz
-    DIR/unfinished/KEY/          checkpoints of runs under way
-    DIR/locks/KEY                held (flock) by the process at work on KEY; the system frees it when that dies
-    DIR/opened.json              when the test outputs were first read, and by which version
+DIR/store.json               which schema
+DIR/study.json               the question asked, as the report needs it
+DIR/runs/KEY/record.json     + weights.safetensors, valid.npz, test.npz
+DIR/unfinished/KEY/          checkpoints of runs under way
+DIR/locks/KEY                held (flock) by the process at work on KEY; the system frees it when that dies
+DIR/opened.json              when the test outputs were first read, and by which version
 """
 
 from __future__ import annotations
@@ -114,14 +114,16 @@ class Store:
     def claim(self, key: str) -> Iterator[bool]:
         """True while this process alone may work on `key`; False at once if another one does."""
         with explained(self.path):
-            file = open(self.path / "locks" / key, "w")
-        with file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                yield False
-                return
-            yield True
+            descriptor = os.open(self.path / "locks" / key, os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            mine = True
+        except BlockingIOError:
+            mine = False
+        try:
+            yield mine
+        finally:
+            os.close(descriptor)
 
     def is_claimed(self, key: str) -> bool:
         """Whether some process is at work on `key` now."""
@@ -185,7 +187,7 @@ def _read_json(path: Path) -> dict[str, Any]:
 
 def _npz(arrays: Arrays) -> bytes:
     buffer = io.BytesIO()
-    np.savez_compressed(buffer, **arrays)
+    np.savez_compressed(buffer, allow_pickle=False, **arrays)
     return buffer.getvalue()
 
 

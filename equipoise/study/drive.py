@@ -10,7 +10,15 @@ from typing import Any
 
 import torch
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 
 from ..core import EquipoiseError
 from ..data import load_task
@@ -37,7 +45,7 @@ def run_study(study: Study, store: Store, device: torch.device, workers: int, co
     check_data(study)
     store.create().write_json("study.json", study.to_dict())
     names = {recipe.key: f"{name} · seed {recipe.seed}" for name, recipe in study.recipes()}
-    jobs = jobs_of([recipe for _, recipe in study.recipes()])
+    jobs = jobs_of(recipe for _, recipe in study.recipes())
     missing = [job for job in jobs if not job.finished_in(store)]
     if not missing:
         console.print(f"All {len(names)} runs are in {store.path} already.")
@@ -132,7 +140,9 @@ class Display:
             record = store.get(recipe.key)
             if not record.finished:
                 last_line = (record.error or "").strip().splitlines()[-1]
-                self.console.print(f"[red]failed[/] {self.names.get(recipe.key, 'a training')}: {last_line}", highlight=False)
+                self.console.print(
+                    f"[red]failed[/] {self.names.get(recipe.key, 'a training')}: {last_line}", highlight=False
+                )
 
 
 def single(recipe: Recipe, name: str) -> Study:

@@ -11,6 +11,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing import get_context, parent_process
 from multiprocessing.connection import Connection, wait
@@ -118,10 +119,8 @@ class _Seat:
         self.send(job)
 
     def send(self, message: Job | None) -> None:
-        try:
+        with suppress(OSError):  # it died; `receive` will tell
             self.pipe.send(message)
-        except (BrokenPipeError, OSError):  # it died; `receive` will tell
-            pass
 
     def receive(self) -> Event | None:
         """The next event of this worker; its death in the middle of a job is one too."""

@@ -5,10 +5,9 @@ from __future__ import annotations
 import platform
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from typing import Any
 
 import numpy as np
 import torch
@@ -17,7 +16,7 @@ from safetensors.torch import save as save_weights
 
 from .. import __version__
 from ..analysis import evaluate
-from ..core import Output, Spec
+from ..core import EquipoiseError, Output, Spec
 from ..data import Task, load_task
 from ..store import Record, Store, now
 from ..train import Diverged, Recipe, Run, Stopped, TaskChoice, fit, predict
@@ -27,28 +26,29 @@ Tell = Callable[[int, dict[str, list[float]]], None]  # epochs done, curves so f
 
 @dataclass(frozen=True)
 class Job:
-    """A training and the corrections of its outputs: what one worker does in one go."""
+    """A training and all that continues or corrects it, parents first: what one worker does in one go."""
 
-    training: Recipe
-    corrections: tuple[Recipe, ...] = ()
+    recipes: tuple[Recipe, ...]
 
     @property
-    def recipes(self) -> tuple[Recipe, ...]:
-        return (self.training, *self.corrections)
+    def training(self) -> Recipe:
+        return self.recipes[0]
 
     def finished_in(self, store: Store) -> bool:
         return all(store.has(recipe.key) for recipe in self.recipes)
 
 
-def jobs_of(recipes: list[Recipe]) -> list[Job]:
+def jobs_of(recipes: Iterable[Recipe]) -> list[Job]:
     """The jobs of these recipes, in their order; what needs the same trained network shares a job."""
-    trainings: dict[str, tuple[Recipe, dict[str, Recipe]]] = {}
+    families: dict[str, dict[str, Recipe]] = {}
     for recipe in recipes:
-        training = recipe.parent or recipe
-        _, corrections = trainings.setdefault(training.key, (training, {}))
-        if recipe.parent:
-            corrections[recipe.key] = recipe
-    return [Job(training, tuple(corrections.values())) for training, corrections in trainings.values()]
+        line = [recipe]
+        while parent := line[0].parent:
+            line.insert(0, parent)
+        family = families.setdefault(line[0].key, {})
+        for member in line:
+            family.setdefault(member.key, member)
+    return [Job(tuple(family.values())) for family in families.values()]
 
 
 def do(job: Job, store: Store, device: torch.device, tell: Tell, stop: Callable[[], bool]) -> bool:
@@ -56,11 +56,12 @@ def do(job: Job, store: Store, device: torch.device, tell: Tell, stop: Callable[
     with store.claim(job.training.key) as mine:
         if not mine:
             return False
-        if not store.has(job.training.key):
-            _recorded(store, job.training, partial(_train, job.training, store, device, tell, stop), device)
-        for recipe in job.corrections:
+        for recipe in job.recipes:
             if not store.has(recipe.key):
-                _recorded(store, recipe, partial(_correct, recipe, job.training.key, store), device)
+                work = partial(_correct, recipe, store)
+                if recipe.posthoc is None:
+                    work = partial(_train, recipe, store, device, tell, stop)
+                _recorded(store, recipe, work, device)
     return True
 
 
@@ -82,7 +83,8 @@ def _recorded(store: Store, recipe: Recipe, work: Callable[[], None], device: to
 def _train(recipe: Recipe, store: Store, device: torch.device, tell: Tell, stop: Callable[[], bool]) -> None:
     started = time.monotonic()
     task = task_on(recipe.task, recipe.seed, device)
-    run = Run(recipe, task, device)
+    weights = load_weights(store.weights(_trained(recipe, store).key)) if recipe.parent else None
+    run = Run(recipe, task, device, weights)
     counts = task.class_counts.numpy()
     curves = fit(
         run,
@@ -111,20 +113,27 @@ def _train(recipe: Recipe, store: Store, device: torch.device, tell: Tell, stop:
     store.put(record, outputs, save_weights(weights))
 
 
-def _correct(recipe: Recipe, training_key: str, store: Store) -> None:
+def _trained(recipe: Recipe, store: Store) -> Record:
+    """The record of the training that `recipe` continues or corrects."""
+    assert recipe.parent is not None
+    trained = store.get(recipe.parent.key)
+    if not trained.finished:
+        raise EquipoiseError(f"the training it builds on failed: {trained.error}")
+    return trained
+
+
+def _correct(recipe: Recipe, store: Store) -> None:
     """Fit a post-hoc method on stored validation outputs and apply it to the stored outputs."""
     started = time.monotonic()
-    trained = store.get(training_key)
-    if not trained.finished:
-        raise RuntimeError(f"the training it corrects failed: {trained.error}")
-    weights = load_weights(store.weights(training_key))
+    trained = _trained(recipe, store)
+    weights = load_weights(store.weights(trained.key))
     facts = {
         "class_counts": torch.tensor(trained.class_counts),
         "num_classes": len(trained.class_counts),
         "head_weight": weights.get("head.weight"),
     }
     posthoc = Spec.parse(str(recipe.posthoc)).build("posthoc", **facts)
-    valid, test = store.valid(training_key), store.test_sealed(training_key)
+    valid, test = store.valid(trained.key), store.test_sealed(trained.key)
     metrics = {}
     if len(valid["labels"]):
         posthoc.fit(_output(valid), torch.from_numpy(valid["labels"]))
@@ -140,7 +149,7 @@ def _correct(recipe: Recipe, training_key: str, store: Store) -> None:
         "ended": now(),
         "metrics": metrics,
         "curves": {},
-        "trained_by": training_key,
+        "trained_by": trained.key,
     }
     store.put(Record(**plain), {"valid": valid, "test": test})
 
@@ -191,9 +200,3 @@ def device_name(device: torch.device) -> str:
 def best_device(name: str | None) -> torch.device:
     """The device asked for, else a GPU if there is one, else the CPU."""
     return torch.device(name or ("cuda" if torch.cuda.is_available() else "cpu"))
-
-
-def plain_facts(recipe: Recipe) -> dict[str, Any]:
-    """What the recipe's task looks like for its first seed, read now so that a mistake shows before any work."""
-    task = load_task(**recipe.task.__dict__, seed=recipe.seed)
-    return {"class_counts": task.class_counts.tolist(), "valid": len(task.valid), "test": len(task.test)}

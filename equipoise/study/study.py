@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -56,7 +56,9 @@ class Study:
         if baseline is None:
             mistakes.append('no baseline is named: add baseline = "…", one of the methods')
         elif baseline not in methods:
-            mistakes.append(f"the baseline {baseline!r} is not among the methods.{did_you_mean(str(baseline), methods)}")
+            mistakes.append(
+                f"the baseline {baseline!r} is not among the methods.{did_you_mean(str(baseline), methods)}"
+            )
         metric = plain.get("metric", "balanced_accuracy")
         if metric not in METRICS:
             mistakes.append(f"no metric is named {metric!r}.{did_you_mean(str(metric), METRICS)}")
@@ -105,10 +107,9 @@ def _seeds(value: Any, mistakes: list[str]) -> tuple[int, ...]:
     """A number of seeds, or the seeds themselves."""
     if isinstance(value, int) and not isinstance(value, bool) and value >= 1:
         return tuple(range(value))
-    is_list = isinstance(value, Sequence) and not isinstance(value, str) and len(value) > 0
-    if is_list and all(isinstance(v, int) and not isinstance(v, bool) and v >= 0 for v in value):
-        if len(set(value)) == len(value):
-            return tuple(value)
+    whole = isinstance(value, list) and all(type(v) is int and v >= 0 for v in value)
+    if whole and len(set(value)) == len(value) > 0:
+        return tuple(value)
     mistakes.append(f"seeds must be a number of seeds, at least 1, or a list of different whole numbers, not {value!r}")
     return ()
 

@@ -7,4 +7,17 @@ from .plan import Plan
 from .predict import predict
 from .recipe import DIALS, Mistakes, Recipe, TaskChoice
 
-__all__ = ["DIALS", "Diverged", "Mistakes", "Objective", "Plan", "Recipe", "Run", "Stopped", "TaskChoice", "Terms", "fit", "predict"]
+__all__ = [
+    "DIALS",
+    "Diverged",
+    "Mistakes",
+    "Objective",
+    "Plan",
+    "Recipe",
+    "Run",
+    "Stopped",
+    "TaskChoice",
+    "Terms",
+    "fit",
+    "predict",
+]

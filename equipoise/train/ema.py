@@ -7,12 +7,14 @@ import copy
 import torch
 from torch import Tensor, nn
 
+from ..models import Network
+
 
 class Average:
     """A copy of `network` that follows it: average ← decay · average + (1 − decay) · network, moving statistics too."""
 
-    def __init__(self, network: nn.Module, decay: float) -> None:
-        self.network = copy.deepcopy(network).requires_grad_(False)
+    def __init__(self, network: Network, decay: float) -> None:
+        self.network: Network = copy.deepcopy(network).requires_grad_(False)
         self.decay = decay
         averaged, followed = _tensors(self.network), _tensors(network)
         moving = [n for n, t in averaged.items() if t.is_floating_point()]

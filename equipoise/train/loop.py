@@ -2,33 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from ..core import Batch, Spec
 from ..data import Task, normalize
-from ..models import create_model
+from ..models import Network, create_model
 from ..norms import decay_groups
 from .ema import Average
 from .objective import Objective, Terms
+from .procedures import Procedure
 from .recipe import Recipe
 from .schedule import learning_rates
+from .stages import Stage
 from .streams import Streams
 
 
 class Run:
     """Everything a step touches, on the device: data, network, objective, rates, counters and random streams."""
 
-    def __init__(self, recipe: Recipe, task: Task, device: torch.device) -> None:
+    def __init__(
+        self, recipe: Recipe, task: Task, device: torch.device, weights: Mapping[str, Tensor] | None = None
+    ) -> None:
+        """`weights` are those of the recipe's parent, where it continues from one (a second stage)."""
         self.recipe, self.task, self.device = recipe, task, device
-        self.plan = plan = recipe.plan
         self.streams = Streams(recipe.seed, device)
         self.mean, self.std = (value.to(device) for value in task.mean_std)
-        self._build(task.facts())
+        self.stage: Stage | None = recipe.stage and Spec.parse(recipe.stage).build("stage")  # type: ignore[assignment]
+        self.plan = plan = recipe.plan if self.stage is None else self.stage.plan(recipe.plan)
+        self._build(task.facts(), weights)
         self.batch_size = min(plan.batch_size, len(task.train))
         self.steps_per_epoch = self.sampler.epoch_length // self.batch_size  # every batch is full: shapes stay fixed
         schedule = Spec.parse(plan.schedule).build("schedule", epochs=plan.epochs)
@@ -48,14 +55,18 @@ class Run:
         self.loss_sum = torch.zeros((), device=device)  # over the epoch
         self.order = torch.empty(0, dtype=torch.int64, device=device)
 
-    def _build(self, facts: dict[str, Any]) -> None:
+    def _build(self, facts: dict[str, Any], weights: Mapping[str, Tensor] | None) -> None:
         """Network and methods from the recipe's texts."""
-        recipe = self.recipe
+        recipe = self.recipe if self.stage is None else replace(self.recipe, sampler=self.stage.sampler)
         with self.streams.initial_weights():
             network = create_model(
                 recipe.model, facts["num_classes"], norm=recipe.norm, head=recipe.head, in_channels=facts["in_channels"]
             )
-        self.network = network.to(self.device, memory_format=torch.channels_last)
+            if self.stage is not None:
+                assert weights is not None, "a second stage continues from the weights of the first"
+                network.load_state_dict(dict(weights))
+                self.stage.prepare(network)
+        self.network = network.to(self.device).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
 
         def built(kind: str) -> Any:
             text = getattr(recipe, kind)
@@ -66,6 +77,9 @@ class Run:
         if self.mix is not None:
             self.mix.to(self.device).generator = self.streams["mix"]
         self.sampler, self.augment = built("sampler"), built("augment")
+        self.procedure: Procedure | None = built("procedure")
+        if self.procedure is not None:
+            self.procedure.begin(self)
         for module in (*self.network.modules(), *self.objective.modules()):
             if hasattr(module, "generator"):
                 module.generator = self.streams["noise"]
@@ -76,14 +90,27 @@ class Run:
         """One step of training."""
         index = self._next_index()  # imbalance: which samples
         images = self.augment(self.task.train.images[index], self.streams["augment"])  # data
-        inputs = normalize(images, self.mean, self.std).contiguous(memory_format=torch.channels_last)
-        with self._mixing(inputs, self.task.train.labels[index]) as batch, self.precision():  # mixing
-            out = self.network.output(batch.inputs)  # models, norms
-        terms = self.objective(out, batch, self.done / len(self.rates))  # losses · weighting + penalty
+        batch = Batch(self.inputs(images), self.task.train.labels[index])
+        terms = self.terms(batch) if self.procedure is None else self.procedure(self, batch)
         terms.total.backward()
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
         self._after(terms)
+
+    def terms(self, batch: Batch) -> Terms:
+        """What is minimised for this batch, unless the recipe has a procedure of its own."""
+        with self._mixing(*batch[:2]) as batch, self.precision():  # mixing
+            out = self.network.output(batch.inputs)  # models, norms
+        return self.objective(out, batch, self.progress)  # losses · weighting + penalty
+
+    @property
+    def progress(self) -> Tensor:
+        """The share of training that is done, from 0 to 1, on the device."""
+        return self.done / len(self.rates)
+
+    def inputs(self, images: Tensor) -> Tensor:
+        """Images as the network takes them."""
+        return normalize(images, self.mean, self.std).contiguous(memory_format=torch.channels_last)
 
     def _next_index(self) -> Tensor:
         self.lr.copy_(self.rates[self.done])
@@ -99,7 +126,7 @@ class Run:
             mixed = self.mix(inputs, target)
             yield mixed.batch(mixed.inputs)
         else:
-            with self.mix.at(getattr(self.network, self.mix.site), target) as mixed:
+            with self.mix.at(self.network.get_submodule(self.mix.site), target) as mixed:
                 yield mixed.batch(inputs)
 
     def precision(self) -> torch.autocast:
@@ -121,6 +148,8 @@ class Run:
     def epoch(self, number: int) -> float:
         """Train for one epoch and give its mean loss; the only place that waits for the device."""
         self.network.train()
+        if self.stage is not None:
+            self.stage.freeze(self.network)
         self.loss_sum.zero_()
         self.order = self.sampler.epoch(self.streams["order"], number / self.plan.epochs).to(self.device)
         for _ in range(self.steps_per_epoch):
@@ -130,7 +159,7 @@ class Run:
         return float(self.loss_sum) / self.steps_per_epoch
 
     @property
-    def evaluated(self) -> nn.Module:
+    def evaluated(self) -> Network:
         """The network that predictions are made with."""
         return self.network if self.average is None else self.average.network
 
@@ -142,6 +171,7 @@ class Run:
             "average": self.average and self.average.network.state_dict(),
             "optimizer": self.optimizer.state_dict(),
             "objective": self.objective.state_dict(),
+            "procedure": self.procedure and self.procedure.state_dict(),
             "streams": self.streams.state_dict(),
             "global_stream": torch.get_rng_state(),
             "done": self.done,
@@ -155,6 +185,8 @@ class Run:
         for group in self.optimizer.param_groups:
             group["lr"] = self.lr  # loading put a copy there, which no step would move
         self.objective.load_state_dict(state["objective"])
+        if self.procedure is not None:
+            self.procedure.load_state_dict(state["procedure"])
         self.streams.load_state_dict(state["streams"])
         torch.set_rng_state(state["global_stream"].cpu())
         self.done.copy_(state["done"])

@@ -30,7 +30,7 @@ class Objective(nn.Module):
 
     def forward(self, out: Output, batch: Batch, progress: Tensor | float = 1.0) -> Terms:
         values = self._weighed(out, batch.target, progress)
-        if batch.other is not None:
+        if batch.other is not None and batch.lam is not None:
             values = batch.lam * values + (1 - batch.lam) * self._weighed(out, batch.other, progress)
         total = values.mean()
         if self.penalty is not None:

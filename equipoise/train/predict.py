@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from ..data import Split, normalize
+from ..data import Split
 from .loop import Run
 
 EVALUATION_BATCH = 512
@@ -17,9 +17,8 @@ def predict(run: Run, split: Split, *, features: bool = True) -> dict[str, np.nd
     network = run.evaluated.eval()
     logits, penultimate = [], []
     for images in split.images.split(EVALUATION_BATCH):
-        inputs = normalize(images, run.mean, run.std).contiguous(memory_format=torch.channels_last)
         with run.precision():
-            out = network.output(inputs)
+            out = network.output(run.inputs(images))
         logits.append(run.objective.loss.link(out.logits.float()))
         penultimate.append(out.features.half())
     arrays = {"labels": split.labels.cpu().numpy()}

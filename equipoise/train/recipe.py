@@ -12,6 +12,7 @@ import torch
 
 from .. import checks
 from ..core import EquipoiseError, Spec, card, cards, did_you_mean
+from ..data import check_task
 from ..models import create_model
 from .plan import Plan
 
@@ -26,9 +27,10 @@ DIALS: dict[str, str | None] = {
     "mix": None,
     "sampler": "uniform",
     "augment": "none",
+    "procedure": None,
+    "stage": None,
     "posthoc": None,
 }
-IMBALANCES = ("long_tailed", "step")
 
 # enough facts to try a method's parameters out before any data is read
 _TRIAL_FACTS: dict[str, Any] = {
@@ -51,16 +53,7 @@ class TaskChoice:
     n_max: int | None = None
 
     def __post_init__(self) -> None:
-        card(self.name, "task")
-        if self.imbalance is not None:
-            checks.one_of("imbalance", self.imbalance, IMBALANCES)
-        checks.at_least("ratio", self.ratio, 1)
-        if self.imbalance is None and self.ratio != 1:
-            raise ValueError(f'ratio is {self.ratio} but no imbalance is named; add imbalance = "long_tailed" or "step"')
-        if not 0 <= checks.number("valid", self.valid) < 1:
-            raise ValueError(f"valid must be a share of the training images, 0 or more and below 1, not {self.valid!r}")
-        if self.n_max is not None:
-            checks.whole("n_max", self.n_max, 1)
+        check_task(**self.__dict__)
         for name in ("ratio", "valid"):
             object.__setattr__(self, name, float(getattr(self, name)))
 
@@ -79,12 +72,16 @@ class Recipe:
     mix: str | None
     sampler: str
     augment: str
+    procedure: str | None
+    stage: str | None
     posthoc: str | None
     plan: Plan = field(default_factory=Plan)
     seed: int = 0
 
     @classmethod
-    def make(cls, options: Mapping[str, Any] | None = None, task: Mapping[str, Any] | None = None, seed: int = 0) -> Recipe:
+    def make(
+        cls, options: Mapping[str, Any] | None = None, task: Mapping[str, Any] | None = None, seed: int = 0
+    ) -> Recipe:
         """From flat options, e.g. ``Recipe.make({"loss": "focal", "epochs": 30}, {"name": "digits"})``.
 
         Raises `Mistakes` with every mistake, not only the first.
@@ -93,7 +90,9 @@ class Recipe:
         choice = _try(mistakes, lambda: TaskChoice(**_known(mistakes, dict(task or {}), TaskChoice, "task.")))
         options = dict(options or {})
         for name in options.keys() - DIALS.keys() - {f.name for f in fields(Plan)}:
-            mistakes.append(f"no option is named {name!r}.{did_you_mean(name, [*DIALS, *(f.name for f in fields(Plan))])}")
+            mistakes.append(
+                f"no option is named {name!r}.{did_you_mean(name, [*DIALS, *(f.name for f in fields(Plan))])}"
+            )
             del options[name]
         chosen = _with_companions(options, choice)
         dials = {name: _try(mistakes, lambda n=name: _resolved(n, chosen[n]), f"{name}: ") for name in DIALS}
@@ -103,7 +102,7 @@ class Recipe:
             _try(mistakes, lambda: _check_network(dials))
         if mistakes:
             raise Mistakes(mistakes)
-        return cls(task=choice, **dials, plan=plan, seed=checks.whole("seed", seed))  # type: ignore[arg-type]
+        return cls(task=choice, **dials, plan=plan, seed=checks.whole("seed", seed))
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> Recipe:
@@ -122,8 +121,10 @@ class Recipe:
 
     @property
     def parent(self) -> Recipe | None:
-        """The recipe whose trained network this one corrects, if it does: it is trained once for all that share it."""
-        return replace(self, posthoc=None) if self.posthoc else None
+        """The recipe whose trained network this one continues or corrects; it is trained once for all that share it."""
+        if self.posthoc:
+            return replace(self, posthoc=None)
+        return replace(self, stage=None) if self.stage else None
 
 
 class Mistakes(EquipoiseError):
@@ -151,19 +152,19 @@ def _known(mistakes: list[str], options: dict[str, Any], cls: type, prefix: str)
 
 
 def _with_companions(options: dict[str, Any], task: TaskChoice | None) -> dict[str, Any]:
-    """Options over the loss's and the data set's companions, over defaults."""
-    chosen: dict[str, Any] = dict(DIALS)
-    entries = {c.name: c for c in cards()}
-    loss = str(options.get("loss", DIALS["loss"])).partition("(")[0].strip()
-    for name in (task.name if task else "", loss):
-        if name in entries:
-            chosen |= entries[name].companions
-    return chosen | options
+    """Options, over what the data set and the chosen methods bring along, over defaults."""
+    brought: dict[str, Any] = dict(card(task.name, "task").companions) if task else {}
+    for dial in DIALS:
+        name = str(options.get(dial, DIALS[dial])).partition("(")[0].strip()
+        for entry in cards(dial):
+            if entry.name == name:
+                brought |= entry.companions
+    return DIALS | brought | options
 
 
 def _resolved(kind: str, text: Any) -> str | None:
     """The dial's text with defaults filled in, its parameters tried out."""
-    if text is None or text == "none" and DIALS[kind] is None:
+    if text is None or (text == "none" and DIALS[kind] is None):
         return None
     if not isinstance(text, str):
         raise EquipoiseError(f"expected text such as 'focal(gamma=2.0)', not {text!r}")
@@ -186,5 +187,3 @@ def _check_network(dials: Mapping[str, Any]) -> None:
         places = ("input", *network.stages)
         if site not in places:
             raise EquipoiseError(f"mix: {dials['model']} has no site {site!r}.{did_you_mean(site, places)}")
-
-

@@ -113,6 +113,33 @@ def test_a_noisy_method_can_be_in_a_higher_tier_than_a_better_mean():
     assert [(m.name, m.tier) for m in verdict.methods] == [("best", 1), ("steady", 2), ("noisy", 1)]
 
 
+def test_failing_on_hard_seeds_does_not_win():
+    # "lucky" has the best mean, and yet is below the baseline on each of the eight seeds they share
+    lucky = np.array([0.8] * 8 + [NAN] * 8)
+    plain = np.array([0.81] * 8 + [0.5] * 8)
+    verdict = compare({"lucky": lucky, "plain": plain}, "plain")
+    assert [(m.name, m.standing, m.tier) for m in verdict.methods] == [("plain", "baseline", 1), ("lucky", "worse", 2)]
+    assert verdict.methods[1].mean > verdict.methods[0].mean
+
+
+def test_the_first_need_not_win_its_pairs_when_runs_are_missing():
+    lucky = np.array([0.80] * 8 + [NAN] * 8)
+    steady = np.array([0.81] * 8 + [0.70] * 8)  # better wherever both ran
+    verdict = compare({"plain": np.full(16, 0.7), "steady": steady, "lucky": lucky}, "plain")
+    assert [(m.name, m.tier) for m in verdict.methods] == [("lucky", 1), ("steady", 1), ("plain", 2)]
+
+
+def test_uneven_pairs_are_judged_by_the_most():
+    short = np.array([1.0] * 5 + [NAN] * 4)
+    verdict = compare({"plain": np.zeros(9), "full": np.ones(9), "short": short}, "plain")
+    assert verdict.sentences()[1].startswith("9 pairs can support a claim")
+    assert {name: m.standing for name, m in by_name(verdict).items()} == {
+        "plain": "baseline",
+        "full": "better",
+        "short": "not separable",
+    }
+
+
 def test_missing_runs_are_dropped_in_pairs():
     scores = study(10, plain=0.7, other=0.75, dead=0.7)
     scores["plain"][3], scores["other"][5], scores["dead"][:] = NAN, NAN, NAN
@@ -133,7 +160,7 @@ def test_missing_runs_are_dropped_in_pairs():
 def test_runs_without_a_shared_seed():
     verdict = compare({"plain": [0.7, 0.7, NAN, NAN], "other": [NAN, NAN, 0.9, 0.9]}, "plain")
     assert by_name(verdict)["other"].standing == "no data"
-    assert [(m.name, m.tier) for m in verdict.methods] == [("other", 1), ("plain", 1)]
+    assert [(m.name, m.tier) for m in verdict.methods] == [("plain", 1), ("other", None)]
     assert verdict.sentences()[0] == "Nothing can be compared with plain on balanced accuracy."
 
 
@@ -190,6 +217,8 @@ def test_sentences_of_a_metric_where_lower_is_better():
     offset = np.linspace(-0.01, 0.01, 6)
     said = compare({"plain": np.full(6, 0.9), "good": 0.78 + offset}, "plain", metric="nll").sentences()
     assert said[0] == "On negative log-likelihood (lower is better), good beats plain; 1 compared."
+    rounded = compare({"plain": [0.0, 0.0], "other": [-1e-5, -2e-5]}, "plain", metric="nll").sentences()
+    assert "+0.000 nats (95 % interval +0.000 to +0.000" in rounded[2]  # no -0.000
     assert said[2].startswith("good is better than plain by 0.120 nats (95 % interval 0.112 to 0.128, n = 6 pairs, ")
 
 

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from equipoise import core
-from equipoise.core import EquipoiseError, Spec
+from equipoise.core import EquipoiseError, Spec, card
 from equipoise.data import Source, Split, load_task, long_tailed_counts, step_counts
 from equipoise.data import load as load_module
 
@@ -20,7 +20,7 @@ def made_of(counts, test=5):
     pixels = torch.stack([index % 256, index // 256], 1).to(torch.uint8)[:, None, None]
     test_labels = torch.arange(len(counts)).repeat(test)
     held = Split(torch.full((len(test_labels), 1, 1, 2), 255, dtype=torch.uint8), test_labels)
-    return Source(Split(pixels, labels), held, CLASS_NAMES[: len(counts)], "none")
+    return Source(Split(pixels, labels), held, CLASS_NAMES[: len(counts)])
 
 
 @pytest.fixture
@@ -165,6 +165,13 @@ def test_fingerprint_tells_every_difference(source_of):
     assert all(len(p) == 16 and int(p, 16) >= 0 for p in prints)
 
 
+def test_fingerprint_covers_name_train_and_validation():
+    a, b = np.array([1, 2]), np.array([1, 3])
+    prints = [load_module._fingerprint(*x) for x in (("n", a, a), ("n", a, b), ("n", b, a), ("m", a, a))]
+    assert len(set(prints)) == 4
+    assert load_module._fingerprint("n", a, b[:0]) != load_module._fingerprint("n", a[:0], a)
+
+
 def test_fingerprint_is_fixed():
     # sha256 of the name, both lengths and all indices: a change means that old records no longer compare
     assert load_task("blobs", imbalance="long_tailed", ratio=100, valid=0).fingerprint == "d04b9d650d1a548f"
@@ -193,7 +200,8 @@ def test_real_tasks(name):
     assert min(counts_of(task.valid, task.num_classes)) >= 1
     assert int(task.class_counts.max()) >= 15 * int(task.class_counts.min())
     images = task.train.images[:8]
-    assert Spec.parse(task.augment).build("augment")(images).shape == images.shape
+    usual = card(name, "task").companions.get("augment", "none")
+    assert Spec.parse(usual).build("augment")(images).shape == images.shape
 
 
 @pytest.mark.parametrize(

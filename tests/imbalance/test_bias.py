@@ -43,6 +43,14 @@ def test_weights_follow_the_formula(statistic, inverse, alpha, beta):
     np.testing.assert_allclose(weigh(weighting, feature_map), expected, rtol=1e-4)
 
 
+@pytest.mark.parametrize("inverse", [False, True])
+def test_the_old_formula(inverse):
+    feature_map = torch.randn(9, 4, 3, 2) * torch.rand(9, 1, 1, 1)
+    weighting = BiasWeighting(0.2, 0.7, inverse=inverse, legacy=True)
+    expected = reference(feature_map, 0.2, 0.7, "variance", inverse, legacy=True)
+    np.testing.assert_allclose(weigh(weighting, feature_map), expected, rtol=1e-4)
+
+
 def test_numbers_by_hand():
     # values (1, 1), (0, 2), (0, 4): unbiased variances 0, 2, 8, so v' = 0, 0.25, 1 and z = e^(0.3 v') - 0.3
     feature_map = torch.tensor([[1.0, 1.0], [0.0, 2.0], [0.0, 4.0]]).view(3, 1, 1, 2)

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from equipoise.imbalance import ClassBalancedSampler, ProgressiveSampler, SquareRootSampler
+from equipoise.imbalance._visit import quotas
 
 labels_strategy = st.lists(st.sampled_from([0, 1, 2, 5, 9]), min_size=1, max_size=80)
 quick = settings(max_examples=80, deadline=None)
@@ -66,6 +67,15 @@ def test_classes_come_in_random_order():
     labels = torch.arange(2).repeat_interleave(50)
     visited = labels[list(ClassBalancedSampler(labels))]
     assert 30 < int((visited.diff() != 0).sum()) < 70  # 49.5 on average
+
+
+@pytest.mark.parametrize("offset", [0.0, 1 - 2**-24])
+def test_quotas_sum_to_the_epoch_at_either_end_of_the_random_offset(monkeypatch, offset):
+    monkeypatch.setattr(torch, "rand", lambda *size, **options: torch.tensor(offset))
+    for n in (1, 7, 10, 1000, 50_000, 10**7):
+        for shares in (torch.full((10,), 0.1), torch.rand_like(torch.ones(100)), torch.tensor([n / 3, n / 3, n / 3])):
+            assert int(quotas(shares.double(), n, torch.Generator()).sum()) == n
+    assert quotas(torch.tensor([0.1, 0.2, 0.7], dtype=torch.float64), 10, torch.Generator()).tolist() == [1, 2, 7]
 
 
 def test_start_is_checked():

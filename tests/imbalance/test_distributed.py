@@ -2,6 +2,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
+import torch
 
 from equipoise.imbalance import DistributedWeightedSampler
 
@@ -12,6 +13,13 @@ def test_samples_come_as_often_as_their_weights_say():
     assert set(seen) == {1, 2, 4}
     # 1/8, 2/8 and 5/8 of 40,000
     np.testing.assert_allclose([seen[1], seen[2], seen[4]], [5000, 10_000, 25_000], rtol=0.04)
+
+
+@pytest.mark.parametrize("drawn", [0.0, 1 - 2**-53])
+def test_a_weight_of_zero_is_never_drawn(monkeypatch, drawn):
+    monkeypatch.setattr(torch, "rand", lambda n, **options: torch.full((n,), drawn, dtype=torch.float64))
+    for scale in (1e-300, 0.1, 1.0, 3e200):
+        assert set(DistributedWeightedSampler([0.0, scale, 0.0])) == {1}
 
 
 @pytest.mark.parametrize("processes", [1, 2, 3, 7])

@@ -37,6 +37,9 @@ def test_boxes_have_the_size_of_the_paper():
     assert int(cut.max()) == 32 and int(cut.min()) >= 4 * 2  # a corner keeps a quarter
     uncut = (~keep[:, 0]).sum(1).eq(0) & (~keep[:, -1]).sum(1).eq(0)
     assert bool((uncut & cut.eq(32)).any())
+    # rows and columns are drawn apart: whether the first of each is cut has nothing to do with the other
+    top, left = (~keep[:, 0]).any(1).double(), (~keep[:, :, 0]).any(1).double()
+    assert abs(float(torch.corrcoef(torch.stack([top, left]))[0, 1])) < 0.05
     # each pixel is a centre as often as any other: rows are cut as often as the number of centres that reach them says
     reach = [sum(c - 4 <= row < c + 4 for c in range(16)) / 16 for row in range(16)]
     torch.testing.assert_close((~keep).any(2).double().mean(0), torch.tensor(reach).double(), atol=0.03, rtol=0)

@@ -39,7 +39,7 @@ def batch(n=8):
 
 @pytest.mark.parametrize("alpha", [0.05, 0.2, 1.0, 5.0, 1e3])
 def test_beta_draws_follow_the_distribution(alpha):
-    n = 20_000
+    n = 400_000
     draws = beta_sample(alpha, n, torch.device("cpu"), torch.Generator().manual_seed(1)).double().numpy()
     points = np.concatenate([[1e-30, 1e-10, 1e-4], np.linspace(0.01, 0.99, 99), [0.9999]])
     empirical = np.searchsorted(np.sort(draws), points, side="right") / n

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import sys
+from types import ModuleType
 
 import numpy as np
 import pytest
@@ -20,7 +22,7 @@ METHODS = {
     "focal": ({"loss": "focal(gamma=2.0)"}, 0.02, 2.6, 23_562),
 }
 FAILED, MISSING = ("focal", 2), ("focal", 4)
-ERROR = 'Traceback (most recent call last):\n  File "loop.py", line 7, in step\nFloatingPointError: the loss is <nan> at step 41'
+ERROR = 'Traceback (most recent call last):\n  File "loop.py", line 7\nFloatingPointError: the loss is <nan> at step 41'
 
 
 def key_of(method: str, seed: int) -> str:
@@ -106,3 +108,9 @@ def make_store(path, seeds: int = 6) -> Store:
 @pytest.fixture
 def store(tmp_path) -> Store:
     return make_store(tmp_path / "study")
+
+
+@pytest.fixture
+def demo() -> ModuleType:
+    """This file: what the stores are made of, for tests to compute their own numbers from."""
+    return sys.modules[__name__]

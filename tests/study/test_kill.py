@@ -41,7 +41,9 @@ def study(tmp_path):
 
 def start(study: Path, out: Path) -> subprocess.Popen:
     command = [sys.executable, "-m", "equipoise", "run", study, "--out", out, "--workers", "2"]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True)
+    return subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
+    )
 
 
 def finish(study: Path, out: Path) -> str:

@@ -40,15 +40,30 @@ def test_a_study_pairs_its_runs(read):
     study = read(GOOD)
     assert study.name == "asked" and study.metric == "balanced_accuracy" and study.seeds == (0, 1, 2)
     runs = list(study.recipes())
-    assert [(name, recipe.seed) for name, recipe in runs[:4]] == [("plain", 0), ("focal", 0), ("adjusted", 0), ("plain", 1)]
+    assert [(name, recipe.seed) for name, recipe in runs[:4]] == [
+        ("plain", 0),
+        ("focal", 0),
+        ("adjusted", 0),
+        ("plain", 1),
+    ]
     assert len({recipe.key for _, recipe in runs}) == 9
 
 
 def test_post_hoc_methods_share_their_training(read):
-    jobs = jobs_of([recipe for _, recipe in read(GOOD).recipes()])
+    jobs = jobs_of(recipe for _, recipe in read(GOOD).recipes())
     assert len(jobs) == 6  # plain and focal, three seeds each
-    shared = [job for job in jobs if job.corrections]
-    assert len(shared) == 3 and all(job.training == job.corrections[0].parent for job in shared)
+    shared = [job for job in jobs if len(job.recipes) > 1]
+    assert len(shared) == 3 and all(job.training == job.recipes[1].parent for job in shared)
+
+
+def test_a_chain_is_done_in_order_even_if_only_its_end_is_asked_for(read):
+    recipe = read(GOOD.replace('"logit_adjust"', '"logit_adjust"\nstage = "crt"')).methods["adjusted"]
+    (job,) = jobs_of([recipe])
+    assert [(r.stage is not None, r.posthoc is not None) for r in job.recipes] == [
+        (False, False),
+        (True, False),
+        (True, True),
+    ]
 
 
 def test_the_study_as_the_report_reads_it(read):
@@ -60,7 +75,11 @@ def test_the_study_as_the_report_reads_it(read):
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ('loss = "focal"', 'loss = "focl"', r"asked.toml: \[methods.focal\]: loss: no loss is named 'focl'. Did you mean"),
+        (
+            'loss = "focal"',
+            'loss = "focl"',
+            r"asked.toml: \[methods.focal\]: loss: no loss is named 'focl'. Did you mean",
+        ),
         ('loss = "focal"', 'loss = "focal(gama=1)"', "focal has no parameter 'gama'; it takes gamma"),
         ('loss = "focal"', 'loss = "focal(gamma=-1)"', "gamma must be at least 0"),
         ('loss = "focal"', "loss = 3", "expected text such as"),
@@ -70,7 +89,11 @@ def test_the_study_as_the_report_reads_it(read):
         ('name = "blobs"', 'name = "blobs"\nimbalence = "step"', "'task.imbalence'. Did you mean 'imbalance'"),
         ('name = "blobs"', 'name = "blobs"\nimbalance = "steep"', "imbalance"),
         ('name = "blobs"', 'name = "blobs"\nratio = 20', "imbalance"),
-        ('baseline = "plain"', 'baseline = "plan"', "the baseline 'plan' is not among the methods. Did you mean 'plain'"),
+        (
+            'baseline = "plain"',
+            'baseline = "plan"',
+            "the baseline 'plan' is not among the methods. Did you mean 'plain'",
+        ),
         ('baseline = "plain"', "", "no baseline is named"),
         ("seeds = 3", "seeds = 0", "seeds must be"),
         ("seeds = 3", "seeds = [1, 1]", "seeds must be"),
@@ -91,7 +114,9 @@ def test_one_method_is_no_comparison(read):
 
 
 def test_all_mistakes_are_told_and_each_once(read):
-    text = GOOD.replace('name = "blobs"', 'name = "blob"').replace('"focal"', '"focl"').replace("epochs = 3", "epoch = 3")
+    text = (
+        GOOD.replace('name = "blobs"', 'name = "blob"').replace('"focal"', '"focl"').replace("epochs = 3", "epoch = 3")
+    )
     with pytest.raises(Mistakes) as caught:
         read(text.replace('baseline = "plain"', 'baseline = "plan"'))
     assert len(caught.value.lines) == 4, caught.value.lines

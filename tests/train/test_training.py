@@ -58,9 +58,11 @@ def test_companions_serve_where_the_user_has_not_chosen():
 
 def test_all_mistakes_are_told_at_once():
     with pytest.raises(Mistakes) as caught:
-        Recipe.make({"loss": "focl", "epochs": 0, "mxi": "mfw", "weighting": "effective_number(beta=2)"}, {"ratio": 0.5})
+        Recipe.make(
+            {"loss": "focl", "epochs": 0, "mxi": "mfw", "weighting": "effective_number(beta=2)"}, {"ratio": 0.5}
+        )
     text = str(caught.value)
-    for part in ("'focl'", "epochs must be", "'mxi'", "beta", "ratio must be at least 1"):
+    for part in ("'focl'", "epochs must be", "'mxi'", "beta", "ratio (largest class over smallest) must be at least 1"):
         assert part in text
     with pytest.raises(Mistakes, match="has no site 'stage9'"):
         Recipe.make({"mix": "mfw(site='stage9')"}, TASK)
@@ -122,7 +124,9 @@ def test_objective_against_the_formula():
     weights = np.array([0.5, 1.0, 1.5])
 
     def ce(y):
-        return np.array([-math.log(math.exp(z[c]) / sum(math.exp(v) for v in z)) for z, c in zip(logits, y, strict=True)])
+        return np.array(
+            [-math.log(math.exp(z[c]) / sum(math.exp(v) for v in z)) for z, c in zip(logits, y, strict=True)]
+        )
 
     expected = np.mean(lam * weights[target] * ce(target) + (1 - lam) * weights[other] * ce(other))
 

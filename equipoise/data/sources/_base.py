@@ -21,15 +21,11 @@ from ..task import Split
 
 @dataclass(frozen=True)
 class Source:
-    """A data set as its authors made it: official train and test images, before any imbalance.
-
-    `augment` is the augmentation usual for such images, as the text of a `Spec`.
-    """
+    """A data set as its authors made it: official train and test images, before any imbalance."""
 
     train: Split
     test: Split
     class_names: tuple[str, ...]
-    augment: str
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ WIDTH = 1.2  # standard deviation of the blob itself
 NOISE = 20.0
 
 
-@register("blobs", kind="task")
+@register("blobs", kind="task", companions={"model": "cnn_small", "batch_size": 32})
 def blobs(root: str | Path | None = None) -> Source:
     r"""Bright spots whose place tells the class: 1,500 training and 600 test gray images of 8 × 8, three classes.
 
@@ -30,7 +30,7 @@ def blobs(root: str | Path | None = None) -> Source:
     Reference: none, synthetic.
     """
     rng = np.random.Generator(np.random.PCG64(0))
-    return Source(_make(rng, TRAIN), _make(rng, TEST), ("top", "left", "right"), "none")
+    return Source(_make(rng, TRAIN), _make(rng, TEST), ("top", "left", "right"))
 
 
 def _make(rng: np.random.Generator, per_class: int) -> Split:

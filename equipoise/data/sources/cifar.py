@@ -22,6 +22,8 @@ CIFAR10 = (
 )
 CIFAR100 = (Layout("cifar-100-binary", ("train.bin", "test.bin")), Layout("cifar-100-python", ("train", "test")))
 
+COMPANIONS = {"model": "resnet32", "augment": "crop_flip(pad=4, flip=True)"}
+
 CIFAR10_NAMES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
 _FINE = """
     apple aquarium_fish baby bear beaver bed bee beetle bicycle bottle bowl boy bridge bus butterfly camel can castle
@@ -35,7 +37,7 @@ _FINE = """
 CIFAR100_NAMES = tuple(_FINE.split())
 
 
-@register("cifar10", kind="task", year=2009)
+@register("cifar10", kind="task", year=2009, companions=COMPANIONS)
 def cifar10(root: str | Path | None = None) -> Source:
     """Photographs of things and animals: 50,000 training and 10,000 test colour images of 32 × 32, ten classes.
 
@@ -50,7 +52,7 @@ def cifar10(root: str | Path | None = None) -> Source:
     return _read("cifar10", CIFAR10, CIFAR10_NAMES, label_bytes=1, label_key=b"labels", root=root)
 
 
-@register("cifar100", kind="task", year=2009)
+@register("cifar100", kind="task", year=2009, companions=COMPANIONS)
 def cifar100(root: str | Path | None = None) -> Source:
     """Photographs of things and animals: 50,000 training and 10,000 test colour images of 32 × 32, a hundred classes.
 
@@ -77,7 +79,7 @@ def _read(
     parts = [read_binary(path, label_bytes) if layout is layouts[0] else read_pickle(path, label_key) for path in paths]
     for path, (_, labels) in zip(paths, parts, strict=True):
         check_labels(path, labels, len(names))
-    return Source(_join(parts[:-1]), _join(parts[-1:]), names, "crop_flip(pad=4, flip=True)")
+    return Source(_join(parts[:-1]), _join(parts[-1:]), names)
 
 
 def _join(parts: list[tuple[NDArray[Any], NDArray[Any]]]) -> Split:

@@ -21,7 +21,13 @@ NAMES = ("T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt
 HINT = " On Debian and Ubuntu the package dataset-fashion-mnist has them: apt install dataset-fashion-mnist."
 
 
-@register("fashion_mnist", kind="task", year=2017, arxiv="1708.07747")
+@register(
+    "fashion_mnist",
+    kind="task",
+    year=2017,
+    arxiv="1708.07747",
+    companions={"model": "cnn_small", "augment": "crop_flip(pad=2, flip=True)"},
+)
 def fashion_mnist(root: str | Path | None = None) -> Source:
     """Clothes from a shop's catalogue: 60,000 training and 10,000 test gray images of 28 × 28, ten classes.
 
@@ -35,7 +41,7 @@ def fashion_mnist(root: str | Path | None = None) -> Source:
     Algorithms. arXiv 2017.
     """
     _, paths = locate("fashion_mnist", [FILES], root, HINT)
-    return Source(_split(*paths[:2]), _split(*paths[2:]), NAMES, "crop_flip(pad=2, flip=True)")
+    return Source(_split(*paths[:2]), _split(*paths[2:]), NAMES)
 
 
 def _split(image_path: Path, label_path: Path) -> Split:

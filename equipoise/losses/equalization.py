@@ -1,0 +1,69 @@
+"""Softmax equalization loss."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from .. import checks
+from ..core import full_precision, register
+from ._base import FusedLoss
+
+
+def equalization_loss(
+    logits: Tensor,
+    target: Tensor,
+    rare: Tensor,
+    gamma: float = 0.9,
+    *,
+    generator: torch.Generator | None = None,
+    reduction: str = "none",
+) -> Tensor:
+    """Softmax equalization loss: logits (N, C), target (N,), rare (C,) of bools -> (N,). See `EqualizationLoss`."""
+    logits = full_precision(logits)
+    draw = torch.rand(logits.shape, generator=generator, device=logits.device) < gamma
+    ignored = (draw & rare).scatter_(1, target[:, None], False)
+    return F.cross_entropy(logits.masked_fill(ignored, -torch.inf), target, reduction=reduction)
+
+
+@register("equalization", kind="loss", year=2020, arxiv="2003.05176", neutral={"gamma": 0.0})
+class EqualizationLoss(FusedLoss):
+    r"""Cross-entropy in which most samples of other classes leave the logits of rare classes alone.
+
+    .. math:: \ell(z, y) = -\log \frac{e^{z_y}}{\sum_k w_k e^{z_k}}, \qquad
+        w_k = 1 - \beta_k \, [n_k / \sum_j n_j < \lambda] \, [k \ne y], \quad \beta_k \sim \mathrm{Bernoulli}(\gamma)
+
+    Args:
+        class_counts: training images of each class (C,). A class with 0 is rare.
+        gamma: how often a rare class is left out; 0 gives cross-entropy. 0.9 is the paper's.
+        threshold: lambda, the share of the training images below which a class is rare; 0.005 suits CIFAR-100, 0.05
+            CIFAR-10, where 0.005 calls few classes rare.
+
+    Each sample and class is drawn anew at each call, from the attribute `generator` or, where that is None, from
+    PyTorch's global one. On a CPU the draw takes longer than the rest of the loss.
+
+    Differs from the paper: nothing known. The sum is formed in log-space; the public code exponentiates bare logits.
+    This is the softmax form for classification, not the sigmoid form for detection.
+
+    Example:
+        >>> EqualizationLoss([99, 1], gamma=1.0, threshold=0.05)(torch.tensor([[0.0, 9.0]]), torch.tensor([0]))
+        tensor(0.)
+
+    Reference: Tan, Wang, Li, Li, Ouyang, Yin, Yan. Equalization Loss for Long-Tailed Object Recognition. CVPR 2020.
+    """
+
+    class_counts: Tensor
+    rare: Tensor
+    generator: torch.Generator | None = None
+
+    def __init__(
+        self, class_counts: checks.Counts, gamma: float = 0.9, threshold: float = 0.005, *, reduction: str = "mean"
+    ) -> None:
+        super().__init__(reduction, class_counts)
+        self.gamma = checks.between("gamma", gamma, 0, 1)
+        self.threshold = checks.between("threshold", threshold, 0, 1)
+        self.register_buffer("rare", self.class_counts.double() / self.class_counts.sum() < threshold)
+
+    def reduced(self, logits: Tensor, target: Tensor, reduction: str) -> Tensor:
+        return equalization_loss(logits, target, self.rare, self.gamma, generator=self.generator, reduction=reduction)

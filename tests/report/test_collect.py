@@ -1,0 +1,203 @@
+"""What the report knows of a study, against numbers computed here, for whole, broken and empty stores."""
+
+import math
+
+import numpy as np
+import pytest
+
+from equipoise.core import EquipoiseError
+from equipoise.report import collect
+from equipoise.store import Store
+
+T_975_WITH_5 = 2.5705818  # Student's t, 5 degrees of freedom, from a printed table
+T_975_WITH_3 = 3.1824463
+
+
+def accuracies(demo, method, seed):
+    """Accuracy of each class, by counting."""
+    test = demo.simulated(method, seed)
+    right = test["logits"].argmax(1) == test["labels"]
+    return np.array([right[test["labels"] == c].mean() for c in range(10)])
+
+
+def by_name(results):
+    return {method.name: method for method in results.methods}
+
+
+def test_states_of_runs(store):
+    results = collect(store)
+    assert (len(results.finished), len(results.failed), len(results.missing)) == (22, 1, 1)
+    assert [(run.method, run.seed) for run in results.failed] == [("focal", 2)]
+    assert [(run.method, run.seed) for run in results.missing] == [("focal", 4)]
+    assert "FloatingPointError" in results.failed[0].problem
+    assert all(math.isnan(v) for run in (*results.failed, *results.missing) for v in run.metrics.values())
+
+
+def test_scores_and_intervals(store, demo):
+    method = by_name(collect(store))["ldam"]
+    scores = np.array([accuracies(demo, "ldam", seed).mean() for seed in range(6)])
+    half = T_975_WITH_5 * scores.std(ddof=1) / math.sqrt(6)
+    assert [run.metrics["balanced_accuracy"] for run in method.runs] == pytest.approx(scores)
+    e = method.estimates["balanced_accuracy"]
+    assert (e.n, e.mean, e.half) == (6, pytest.approx(scores.mean()), pytest.approx(half))
+    assert (method.result.mean, method.result.low) == (pytest.approx(e.mean), pytest.approx(e.low))
+
+
+def test_pairs_leave_out_what_is_missing(store, demo):
+    focal = by_name(collect(store))["focal"]
+    seeds = [0, 1, 3, 5]
+    differences = [accuracies(demo, "focal", s).mean() - accuracies(demo, "plain", s).mean() for s in seeds]
+    assert [seed for seed, _ in focal.differences] == seeds
+    assert [d for _, d in focal.differences] == pytest.approx(differences)
+    assert focal.result.n_pairs == 4
+    assert focal.result.difference == pytest.approx(np.mean(differences))
+
+
+def test_accuracy_of_each_class(store, demo):
+    focal = by_name(collect(store))["focal"]
+    values = np.array([accuracies(demo, "focal", s) for s in (0, 1, 3, 5)])
+    half = T_975_WITH_3 * values.std(axis=0, ddof=1) / 2
+    assert [e.mean for e in focal.per_class] == pytest.approx(values.mean(axis=0))
+    assert [e.half for e in focal.per_class] == pytest.approx(half)
+    assert {e.n for e in focal.per_class} == {4}
+
+
+def test_curves_are_means_over_the_finished_runs(store, demo):
+    focal = by_name(collect(store))["focal"]
+    values = [demo.curves("focal", s)["train_loss"][0] for s in (0, 1, 3, 5)]
+    first = focal.curves["train_loss"][0]
+    assert (first.n, first.mean) == (4, pytest.approx(np.mean(values)))
+    assert len(focal.curves["train_loss"]) == 30
+
+
+def test_curves_of_any_name_and_length(store, demo):
+    store.remove(demo.key_of("plain", 0))
+    odd = {"train_loss": [3.0, None, float("nan")], "momentum": [0.9]}
+    store.put(demo.record_of("plain", 0, curves=odd), {"test": demo.simulated("plain", 0)})
+    results = collect(store)
+    plain = by_name(results)["plain"]
+    assert results.curve_names == ("train_loss", "valid_loss", "valid_balanced_accuracy", "momentum")
+    assert [e.n for e in plain.curves["train_loss"][:4]] == [6, 5, 5, 5]
+    assert plain.curves["momentum"][0].mean == 0.9
+    assert math.isnan(plain.curves["momentum"][0].low)
+
+
+def test_order_and_colours(store):
+    results = collect(store)
+    assert {m.name: m.index for m in results.methods} == {"plain": 0, "balanced_softmax": 1, "ldam": 2, "focal": 3}
+    places = [(m.result.tier, m.rank) for m in results.methods]
+    assert places == sorted(places)
+    means = [m.result.mean for m in sorted(results.methods, key=lambda m: m.rank)]
+    assert means == sorted(means, reverse=True)
+
+
+def test_marks_and_changes(store, demo):
+    methods = by_name(collect(store))
+    assert methods["ldam"].marks == ("other network",)  # its head has fewer parameters
+    assert methods["focal"].marks == methods["plain"].marks == ()
+    assert methods["plain"].changes == ()
+    assert methods["ldam"].changes == (
+        ("head", "linear(prior=None)", "cosine(tau=None)"),
+        ("loss", "cross_entropy", "ldam(max_margin=0.5, scale=30.0)"),
+    )
+
+
+def test_marks_of_other_task_plan_and_data(store, demo):
+    study = store.read_json("study.json")
+    recipe = study["methods"][3]["recipe"]
+    recipe["task"]["ratio"], recipe["plan"]["epochs"] = 100.0, 60
+    store.write_json("study.json", study)
+    store.remove(demo.key_of("focal", 1))
+    store.put(demo.record_of("focal", 1, data="other"), {"test": demo.simulated("focal", 1)})
+    focal = by_name(collect(store))["focal"]
+    assert focal.marks == ("other task", "other data", "other plan")
+    assert ("plan.epochs", "30", "60") in focal.changes
+
+
+def test_classes_of_another_task_are_not_mixed_in(store, demo):
+    store.remove(demo.key_of("focal", 0))
+    names = tuple(reversed(demo.CLASS_NAMES))
+    store.put(demo.record_of("focal", 0, class_names=names), {"test": demo.simulated("focal", 0)})
+    assert {e.n for e in by_name(collect(store))["focal"].per_class} == {3}
+
+
+def test_the_opening_of_the_test_set_is_known(store):
+    assert not (store.path / "opened.json").exists()
+    results = collect(store)
+    assert results.opened == store.read_json("opened.json")
+
+
+def test_a_study_without_runs(tmp_path, demo):
+    store = Store(tmp_path / "empty").create()
+    demo.write_study(store)
+    results = collect(store)
+    assert len(results.missing) == 24
+    assert results.opened is None
+    assert results.curve_names == results.class_names == ()
+    assert "Nothing can be compared" in results.answer[0]
+
+
+def test_a_study_whose_baseline_has_not_run(store, demo):
+    for seed in range(6):
+        store.remove(demo.key_of("plain", seed))
+    results = collect(store)
+    assert by_name(results)["ldam"].estimates["accuracy"].n == 6
+    assert all(not method.differences for method in results.methods)
+    assert results.class_names == demo.CLASS_NAMES
+
+
+def nan_logits(store, demo, key):
+    bad = demo.simulated("plain", 0)
+    bad["logits"][3] = np.nan
+    store.remove(key)
+    store.put(demo.record_of("plain", 0), {"test": bad})
+
+
+def no_outputs(store, demo, key):
+    (store.path / "runs" / key / "test.npz").unlink()
+
+
+def damaged_outputs(store, demo, key):
+    (store.path / "runs" / key / "test.npz").write_bytes(b"PK\x03\x04 torn")
+
+
+@pytest.mark.parametrize("breaks", [nan_logits, no_outputs, damaged_outputs])
+def test_outputs_that_cannot_be_judged_are_a_failed_run(store, demo, breaks):
+    key = demo.key_of("plain", 0)
+    breaks(store, demo, key)
+    run = by_name(collect(store))["plain"].runs[0]
+    assert run.state == "failed"
+    assert "cannot be judged" in run.problem
+    assert math.isnan(run.metrics["accuracy"])
+
+
+def test_an_infinite_score_is_a_failed_run(store, demo):
+    """Dropping it silently would flatter the method; averaging it would hide all else."""
+    store.write_json("study.json", store.read_json("study.json") | {"metric": "nll"})
+    sure = demo.simulated("plain", 0)
+    sure["logits"][0, sure["labels"][0]] = -np.inf
+    store.remove(demo.key_of("plain", 0))
+    store.put(demo.record_of("plain", 0), {"test": sure})
+    run = by_name(collect(store))["plain"].runs[0]
+    assert (run.state, "infinite" in run.problem) == ("failed", True)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [({"metric": "beauty"}, "'beauty'"), ({"baseline": "nobody"}, "'nobody'"), ({"schema": 99}, "newer version")],
+)
+def test_a_study_that_cannot_be_read(store, changes, words):
+    store.write_json("study.json", store.read_json("study.json") | changes)
+    with pytest.raises(EquipoiseError, match=words):
+        collect(store)
+
+
+def test_the_answer_names_the_best_method(tmp_path, demo):
+    results = collect(demo.make_store(tmp_path / "eight", seeds=8))
+    assert len(results.answer) == 2
+    assert "balanced_softmax" in results.answer[0]
+    assert results.answer[1].startswith("balanced_softmax is better than plain")
+
+
+def test_the_answer_says_when_seeds_are_too_few(store):
+    assert "6 pairs cannot support any claim" in collect(store).answer[1]

@@ -1,0 +1,116 @@
+"""The tables against numbers computed here."""
+
+import csv
+import io
+import math
+import re
+
+import numpy as np
+import pytest
+
+from equipoise.analysis import METRICS
+from equipoise.report import class_table, collect, ranked_table, results_csv
+
+
+def cells(results, method):
+    table = ranked_table(results)
+    row = next(row for row in table.rows if row.method.name == method)
+    return {column.name: cell for column, cell in zip(table.columns, row.cells, strict=True)}
+
+
+def test_a_row_of_the_ranking(store, demo):
+    scores, reference = [], []
+    for seed in range(6):
+        for method, into in (("ldam", scores), ("plain", reference)):
+            test = demo.simulated(method, seed)
+            into.append((test["logits"].argmax(1) == test["labels"]).mean())  # classes are of one size: balanced too
+    gain = np.subtract(scores, reference)
+    half = [100 * 2.5705818 * np.std(x, ddof=1) / math.sqrt(6) for x in (scores, gain)]
+    low, high = 100 * gain.mean() - half[1], 100 * gain.mean() + half[1]
+    row = cells(collect(store), "ldam")
+    assert str(row["balanced_accuracy"]) == f"{100 * np.mean(scores):.1f} ± {half[0]:.1f} (6)"
+    assert str(row["difference"]) == f"{100 * gain.mean():+.1f} [{low:+.1f}, {high:+.1f}] (6)"
+    assert str(row["method"]) == "ldam (other network)"
+    assert row["parameters"].main == "23,552"
+    assert row["key"].main == demo.key_of("ldam", 0)[:8]
+    assert demo.key_of("ldam", 5) in row["key"].note
+
+
+def test_every_metric_has_its_n_and_interval(store):
+    results = collect(store)
+    for method in ("plain", "balanced_softmax", "ldam", "focal"):
+        row = cells(results, method)
+        assert set(METRICS) < set(row)
+        for metric in METRICS:
+            assert re.fullmatch(r"\d+\.\d+ ± \d+\.\d+ \([46]\)", str(row[metric])), (method, metric, str(row[metric]))
+
+
+def test_the_baseline_is_not_compared_with_itself(store):
+    row = cells(collect(store), "plain")
+    assert (row["difference"].main, row["p_holm"].main, row["standing"].main) == ("baseline", "–", "baseline")
+
+
+def test_a_method_without_runs_is_a_row_of_dashes(store, demo):
+    for seed in range(6):
+        store.remove(demo.key_of("focal", seed))
+    row = cells(collect(store), "focal")
+    assert str(row["balanced_accuracy"]) == "– (0)"
+    assert (row["tier"].main, row["standing"].main, row["parameters"].main) == ("–", "no data", "–")
+    assert math.isnan(row["accuracy"].sort)
+    tiers = ranked_table(collect(store)).tiers()
+    assert tiers[-1][0] is None
+    assert [r.method.name for r in tiers[-1][1]] == ["focal"]
+
+
+def test_one_seed_has_no_interval(tmp_path, demo):
+    results = collect(demo.make_store(tmp_path / "one", seeds=1))
+    row = cells(results, "ldam")
+    assert str(row["accuracy"]).endswith("± – (1)")
+    assert str(row["difference"]).endswith("[no interval] (1)")
+
+
+def test_where_lower_is_better(store):
+    store.write_json("study.json", store.read_json("study.json") | {"metric": "nll"})
+    results = collect(store)
+    table = ranked_table(results)
+    columns = {column.name: column for column in table.columns}
+    assert not columns["nll"].high_first
+    assert not columns["difference"].high_first
+    assert columns["balanced_accuracy"].high_first
+    by_rank = sorted(results.methods, key=lambda m: m.rank)
+    assert by_rank[0].result.mean == min(m.result.mean for m in results.methods)
+    assert re.fullmatch(r"\d\.\d{3} ± \d\.\d{3} \(6\)", str(cells(results, "plain")["nll"]))
+
+
+def test_classes_from_the_largest_to_the_smallest(store, demo):
+    header, rows = class_table(collect(store))
+    assert header[:2] == ["Class", "Images"]
+    assert set(header[2:]) == set(demo.METHODS)
+    assert [row[0].main for row in rows] == list(demo.CLASS_NAMES)
+    assert [row[1].main for row in rows] == [str(n) for n in demo.CLASS_COUNTS]
+    right = [
+        (demo.simulated("plain", s)["logits"].argmax(1) == demo.simulated("plain", s)["labels"])[:30].mean()
+        for s in range(6)
+    ]
+    assert rows[0][header.index("plain")].main == f"{100 * np.mean(right):.1f}"
+
+
+def test_csv(store, demo):
+    rows = list(csv.DictReader(io.StringIO(results_csv(collect(store)))))
+    assert len(rows) == 24
+    assert list(rows[0]) == ["method", "seed", "state", "key", "parameters", "seconds", *METRICS]
+    for row in rows:
+        method, seed = row["method"], int(row["seed"])
+        assert row["key"] == demo.key_of(method, seed)
+        if row["state"] == "finished":
+            test = demo.simulated(method, seed)
+            logits = test["logits"].astype(np.float64)
+            log_p = logits - np.log(np.exp(logits).sum(1, keepdims=True))
+            assert float(row["accuracy"]) == pytest.approx((logits.argmax(1) == test["labels"]).mean())
+            assert float(row["nll"]) == pytest.approx(-log_p[np.arange(300), test["labels"]].mean())
+            assert (float(row["seconds"]), int(row["parameters"])) == (12.5 + seed, demo.METHODS[method][3])
+        else:
+            assert math.isnan(float(row["accuracy"]))
+    assert [r["state"] for r in rows if r["method"] == "focal"] == [
+        "finished", "finished", "failed", "finished", "missing", "finished",
+    ]  # fmt: skip

@@ -1,0 +1,77 @@
+"""The files of a report, and the terminal."""
+
+import io
+import json
+import math
+import os
+import shutil
+import subprocess
+import sys
+
+import pytest
+from rich.console import Console
+
+from equipoise.analysis import Verdict
+from equipoise.report import collect, print_verdict, terminal_table, write_report
+from equipoise.store import Store
+
+FILES = ("report.html", "report.md", "results.csv", "verdict.json")
+
+
+def shown(results, width=120):
+    text = io.StringIO()
+    print_verdict(results, Console(file=text, width=width))
+    return text.getvalue()
+
+
+def test_writes_four_files(store):
+    assert write_report(store) == store.path / "report.html"
+    assert all((store.path / name).stat().st_size > 500 for name in FILES)
+
+
+def test_the_same_store_gives_the_same_bytes(store, tmp_path):
+    """Also from another folder, and from another process whose sets are in another order."""
+    write_report(store)
+    copy = tmp_path / "copy"
+    shutil.copytree(store.path, copy)
+    for name in FILES:
+        (copy / name).unlink()
+    program = "import sys; from equipoise.store import Store; from equipoise.report import write_report; write_report(Store(sys.argv[1]))"
+    subprocess.run([sys.executable, "-c", program, str(copy)], check=True, env=os.environ | {"PYTHONHASHSEED": "7"})
+    for name in FILES:
+        assert (copy / name).read_bytes() == (store.path / name).read_bytes(), name
+
+
+def test_verdict_json_is_the_verdict(store):
+    write_report(store)
+    plain = json.loads((store.path / "verdict.json").read_text(), parse_constant=pytest.fail)
+    results = collect(store)
+    assert (plain.pop("study"), plain.pop("question")) == (results.name, results.question)
+    assert plain.pop("sentences") == results.verdict.sentences()
+    back, there = Verdict.from_dict(plain), results.verdict
+    assert [m.name for m in back.methods] == [m.name for m in there.methods]
+    assert [m.mean for m in back.methods] == [m.mean for m in there.methods]
+    assert math.isnan(next(m for m in back.methods if m.name == "plain").p_holm)
+
+
+def test_a_study_without_runs(tmp_path, demo):
+    store = Store(tmp_path / "empty").create()
+    demo.write_study(store)
+    assert write_report(store).exists()
+    assert "Nothing can be compared" in shown(collect(store))
+
+
+def test_terminal_shows_question_table_and_verdict(store):
+    text = shown(collect(store))
+    for part in ("what beats plain cross-entropy?", "balanced_softmax", "± ", "(6)", "23,552", "not separable", "• "):
+        assert part in text
+    assert terminal_table(collect(store)).row_count == 4
+
+
+def test_terminal_takes_names_literally(store):
+    study = store.read_json("study.json")
+    study["methods"][1]["name"], study["question"] = "[red]x[/red]", "[bold]why[/nonsense]"
+    store.write_json("study.json", study)
+    text = shown(collect(store), width=200)
+    assert "[red]x[/red]" in text
+    assert "[bold]why[/nonsense]" in text
