@@ -74,12 +74,13 @@ def train(
         [task]
         name = "digits"
     """
-    from .study import single
+    from .study import expanded, single
     from .train import Mistakes, Recipe
 
     plain = _toml(recipe)
     try:
-        made = Recipe.make({k: v for k, v in plain.items() if k != "task"}, plain.get("task"), seed)
+        options = expanded({k: v for k, v in plain.items() if k != "task"})
+        made = Recipe.make(options, plain.get("task"), seed)
     except Mistakes as error:
         raise Mistakes([f"{recipe}: {line}" for line in error.lines]) from None
     _run(single(made, recipe.stem), out or Path("runs") / recipe.stem, 1, device, False)
@@ -179,6 +180,21 @@ def show(name: Annotated[str, typer.Argument(help="A method's name, e.g. ldam.",
         console.print(f"\nIts companions, where you choose nothing else: {escape(pairs)}")
     if entry.arxiv:
         console.print(f"\narXiv:{entry.arxiv} ({entry.year})")
+
+
+@app.command()
+def presets() -> None:
+    """List the presets: rows of the papers' tables by their names there, for `preset = "…"` in a study."""
+    from .study import PRESETS
+
+    source = None
+    table = Table(box=None, pad_edge=False, show_header=False)
+    for preset in PRESETS.values():
+        if preset.source != source:
+            source = preset.source
+            table.add_row(f"\n[bold]{escape(source)}[/]")
+        table.add_row(escape(preset.name), escape(", ".join(f"{k} = {v!r}" for k, v in preset.options.items())))
+    console.print(table)
 
 
 @app.command()

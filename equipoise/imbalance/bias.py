@@ -24,7 +24,7 @@ def bias_weights(
 
 def statistics_of(feature_map: Tensor, statistic: str) -> Tensor:
     """feature_map (N, c, h, w) -> (1, N), or (2, N) for "product": a sample's mean, its unbiased variance, or both."""
-    if feature_map.dim() < 2 or feature_map[0].numel() < 2:
+    if feature_map.dim() < 2 or feature_map.shape[1:].numel() < 2:
         raise ValueError(
             f"bias weights need a feature map of shape (N, c, h, w) with at least two values a sample, "
             f"got {tuple(feature_map.shape)}"

@@ -79,7 +79,9 @@ class _WithSlope(torch.autograd.Function):
         return values.view_as(values)
 
     @staticmethod
-    @torch.autograd.function.once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
+        # `once_differentiable` would let this pass wherever `grad` is a constant, and the result be wrong
+        if torch.is_grad_enabled() and not torch.compiler.is_compiling():
+            raise RuntimeError("this loss has no second derivative: it cannot be used with create_graph=True")
         (slope,) = ctx.saved_tensors
         return (grad[:, None] if slope.dim() == 2 else grad) * slope, None, None

@@ -192,5 +192,6 @@ def _npz(arrays: Arrays) -> bytes:
 
 
 def _read_npz(path: Path) -> dict[str, np.ndarray]:
-    with np.load(path, allow_pickle=False) as file:
+    # opened here because np.load leaves its own file open when the archive is damaged
+    with path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
         return {name: file[name] for name in file.files}

@@ -12,6 +12,7 @@ from ..analysis import METRICS
 from ..core import EquipoiseError, did_you_mean
 from ..store import SCHEMA
 from ..train import Mistakes, Recipe
+from .presets import expanded
 
 _KEYS = ("name", "question", "baseline", "metric", "seeds", "task", "base", "methods")
 
@@ -118,6 +119,7 @@ def _recipes(
     task: dict[str, Any], base: dict[str, Any], methods: dict[str, Any], mistakes: list[str]
 ) -> dict[str, Recipe]:
     """A recipe for each method; a mistake of [task] or [base] is told once, not again for every method."""
+    base = _expanded(base, "[base]", mistakes)
     common = _lines(base, task)
     mistakes += [f"[task] or [base]: {line}" for line in common]
     recipes = {}
@@ -126,10 +128,19 @@ def _recipes(
             mistakes.append(f"methods.{name} must be a table: write [methods.{name}]")
             continue
         try:
-            recipes[name] = Recipe.make({**base, **options}, task)
+            own = _expanded(options, f"[methods.{name}]", mistakes)
+            recipes[name] = Recipe.make({**base, **own}, task)
         except Mistakes as error:
             mistakes += [f"[methods.{name}]: {line}" for line in error.lines if line not in common]
     return recipes
+
+
+def _expanded(options: Mapping[str, Any], place: str, mistakes: list[str]) -> dict[str, Any]:
+    try:
+        return expanded(options)
+    except EquipoiseError as error:
+        mistakes.append(f"{place}: {error}")
+        return {k: v for k, v in options.items() if k != "preset"}
 
 
 def _lines(options: dict[str, Any], task: dict[str, Any]) -> list[str]:

@@ -13,6 +13,7 @@ from torch import Tensor
 from ..core import Batch, Spec
 from ..data import Task, normalize
 from ..models import Network, create_model
+from ..models.create import head_factory
 from ..norms import decay_groups
 from .ema import Average
 from .objective import Objective, Terms
@@ -58,28 +59,32 @@ class Run:
     def _build(self, facts: dict[str, Any], weights: Mapping[str, Tensor] | None) -> None:
         """Network and methods from the recipe's texts."""
         recipe = self.recipe if self.stage is None else replace(self.recipe, sampler=self.stage.sampler)
-        with self.streams.initial_weights():
-            network = create_model(
-                recipe.model, facts["num_classes"], norm=recipe.norm, head=recipe.head, in_channels=facts["in_channels"]
-            )
-            if self.stage is not None:
-                assert weights is not None, "a second stage continues from the weights of the first"
-                network.load_state_dict(dict(weights))
-                self.stage.prepare(network)
-        self.network = network.to(self.device).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
 
         def built(kind: str) -> Any:
             text = getattr(recipe, kind)
             return text and Spec.parse(text).build(kind, **facts)
 
+        self.procedure: Procedure | None = built("procedure")
+        with self.streams.initial_weights():
+            network = create_model(
+                recipe.model, facts["num_classes"], norm=recipe.norm, head=recipe.head, in_channels=facts["in_channels"]
+            )
+            if self.procedure is not None:
+                network = self.procedure.adapt(network, head_factory(recipe.head))
+            if self.stage is not None:
+                assert weights is not None, "a second stage continues from the weights of the first"
+                network.load_state_dict(dict(weights))
+                self.stage.prepare(network)
+        self.network = network.to(self.device).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         self.objective = Objective(built("loss"), built("weighting"), built("penalty")).to(self.device)
         self.mix = built("mix")
         if self.mix is not None:
             self.mix.to(self.device).generator = self.streams["mix"]
         self.sampler, self.augment = built("sampler"), built("augment")
-        self.procedure: Procedure | None = built("procedure")
+        if self.stage is not None:
+            self.procedure = None  # it has made the network what it is; the second stage has the plain step
         if self.procedure is not None:
-            self.procedure.begin(self)
+            self.procedure.to(self.device).begin(self)
         for module in (*self.network.modules(), *self.objective.modules()):
             if hasattr(module, "generator"):
                 module.generator = self.streams["noise"]
@@ -152,6 +157,8 @@ class Run:
             self.stage.freeze(self.network)
         self.loss_sum.zero_()
         self.order = self.sampler.epoch(self.streams["order"], number / self.plan.epochs).to(self.device)
+        if self.procedure is not None:
+            self.procedure.start_epoch(self, number / self.plan.epochs)
         for _ in range(self.steps_per_epoch):
             self.step()
         if (bad := int(self.bad_step)) >= 0:

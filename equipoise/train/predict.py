@@ -20,10 +20,11 @@ def predict(run: Run, split: Split, *, features: bool = True) -> dict[str, np.nd
         with run.precision():
             out = network.output(run.inputs(images))
         logits.append(run.objective.loss.link(out.logits.float()))
-        penultimate.append(out.features.half())
+        if features and out.features is not None:
+            penultimate.append(out.features.half())
     arrays = {"labels": split.labels.cpu().numpy()}
     if logits:
         arrays["logits"] = torch.cat(logits).cpu().numpy()
-        if features:
+        if penultimate:
             arrays["features"] = torch.cat(penultimate).cpu().numpy()
     return arrays

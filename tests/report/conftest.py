@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import shutil
 import sys
 from types import ModuleType
 
@@ -105,9 +106,15 @@ def make_store(path, seeds: int = 6) -> Store:
     return store
 
 
+@pytest.fixture(scope="session")
+def _made(tmp_path_factory) -> Store:
+    return make_store(tmp_path_factory.mktemp("made") / "study")
+
+
 @pytest.fixture
-def store(tmp_path) -> Store:
-    return make_store(tmp_path / "study")
+def store(tmp_path, _made) -> Store:
+    """A copy of its own, for a test to break."""
+    return Store(shutil.copytree(_made.path, tmp_path / "study"))
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
 """Drawings: well-formed, every method in its colour, marks where the numbers say."""
 
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 
 import pytest
 
@@ -61,15 +62,17 @@ def test_intervals_stand_where_the_numbers_say(store, wide):
         assert x - zero == pytest.approx(slope * difference, abs=0.05)
 
 
-def test_a_very_wide_interval_ends_in_arrows(tmp_path, demo):
-    """Two pairs: t is 12.7, and the interval many times wider than the differences."""
-    results = collect(demo.make_store(tmp_path / "two", seeds=2))
-    lows = [m.result.diff_low for m in results.methods if not m.is_baseline]
-    ranges = [p.get("d") for p in ET.fromstring(str(interval_plot(results))).iter("path") if p.get("class") == "range"]
-    assert len(ranges) == len(lows)
-    assert any(
-        d.count("L") == 5 and len({w.split(",")[0] for w in d.replace("M", "L").split("L")[3:6]}) == 2 for d in ranges
-    )
+def test_an_interval_that_leaves_the_drawing_ends_in_an_arrow(store):
+    """Two pairs have t = 12.7: such an interval must not shrink all else to a dot."""
+    results = collect(store)
+    first = results.methods[0]
+    wild = replace(first, result=replace(first.result, diff_low=-40.0))
+    for method, arrows in ((first, 0), (wild, 1)):
+        plot = interval_plot(replace(results, methods=(method, *results.methods[1:])))
+        bar = next(p for p in groups(plot)[str(first.index)].iter("path") if p.get("class") == "range")
+        _, *ends = [[float(p.split(",")[0]) for p in piece.split("L")] for piece in bar.get("d").split("M")[1:]]
+        assert sum(back != tip for back, tip, _ in ends) == arrows
+        assert all(0 < x < 1120 for end in ends for x in end)
 
 
 def test_a_hostile_name_stays_text(store):

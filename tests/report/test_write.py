@@ -36,7 +36,10 @@ def test_the_same_store_gives_the_same_bytes(store, tmp_path):
     shutil.copytree(store.path, copy)
     for name in FILES:
         (copy / name).unlink()
-    program = "import sys; from equipoise.store import Store; from equipoise.report import write_report; write_report(Store(sys.argv[1]))"
+    program = (
+        "import sys; from equipoise.store import Store; from equipoise.report import write_report;"
+        "write_report(Store(sys.argv[1]))"
+    )
     subprocess.run([sys.executable, "-c", program, str(copy)], check=True, env=os.environ | {"PYTHONHASHSEED": "7"})
     for name in FILES:
         assert (copy / name).read_bytes() == (store.path / name).read_bytes(), name

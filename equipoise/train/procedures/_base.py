@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING
 
 from torch import nn
 
-from ...core import Batch
+from ... import checks
+from ...core import Batch, EquipoiseError, signature_repr
+from ...models import HeadFactory, Network
 from ..objective import Terms
 
 if TYPE_CHECKING:
@@ -16,12 +18,58 @@ if TYPE_CHECKING:
 class Procedure(nn.Module):
     """Decides what is minimised for a batch, where that needs more than one pass of one network.
 
-    Its state (further networks, moving statistics) lives in parameters and buffers, so that a checkpoint has it.
+    Its state (further networks, moving statistics) lives in parameters and buffers, so that a checkpoint has it; they
+    have their final shapes after `begin`. Random numbers come from ``run.streams["mix"]``.
     """
+
+    takes_mix = False  # whether a mixing can act beside it
+
+    def adapt(self, network: Network, make_head: HeadFactory) -> Network:
+        """The network to train, made from the recipe's before its weights are loaded or moved to a device."""
+        return network
 
     def begin(self, run: Run) -> None:
         """Called once, when the run is built: `run.network`, `run.task`, `run.objective`, `run.streams` are there."""
+        if run.mix is not None and not self.takes_mix:
+            raise EquipoiseError(f"{run.recipe.procedure} makes its own passes, in which no mixing can act; leave out mix")
+
+    def start_epoch(self, run: Run, progress: float) -> None:
+        """Called before each epoch; `progress` is the share of training that is done."""
 
     def forward(self, run: Run, batch: Batch) -> Terms:
         """The terms of a batch of normalised inputs; `run.terms(batch)` is what happens without a procedure."""
         raise NotImplementedError
+
+    def extra_repr(self) -> str:
+        return signature_repr(self)
+
+
+class Deferred(Procedure):
+    """Acts from the first epoch that begins at or after `start`, a share of training. A subclass writes `switch`.
+
+    Whether it acts is decided once an epoch, from the epoch's number: a step that read `run.progress` would wait for
+    the device, and which networks pass over a batch cannot be chosen there.
+    """
+
+    def __init__(self, start: float) -> None:
+        super().__init__()
+        self.start = checks.between("start", start, 0, 1)
+        self.active = False
+
+    def begin(self, run: Run) -> None:
+        super().begin(run)
+        last = 1 - 1 / run.plan.epochs
+        if last < self.start < 1:
+            raise EquipoiseError(
+                f"{run.recipe.procedure} would never act: it starts at {self.start:g} of training, and the last of "
+                f"{run.plan.epochs} epochs begins at {last:g}; train longer or start earlier"
+            )
+
+    def start_epoch(self, run: Run, progress: float) -> None:
+        starts = progress >= self.start > progress - 1 / run.plan.epochs
+        self.active = progress >= self.start
+        if starts:
+            self.switch(run)
+
+    def switch(self, run: Run) -> None:
+        """Called once, before the first epoch in which it acts."""
