@@ -63,7 +63,11 @@ def copy_bandwidth(device: str) -> float:
     """Bytes a second of a copy of 256 MiB, read and written."""
     source = torch.ones(2**26, device=device)
     target = torch.empty_like(source)
-    times = [seconds(lambda: target.copy_(source) and None, device) for _ in range(20)]
+
+    def copy() -> None:
+        target.copy_(source)
+
+    times = [seconds(copy, device) for _ in range(20)]
     return 2 * source.nbytes / statistics.median(times[5:])
 
 

@@ -84,6 +84,7 @@ FACTS: frozenset[str] = frozenset(
         "in_channels",
         "head_weight",
         "epochs",
+        "batch_size",
         "make_norm",
         "make_head",
     }

@@ -19,7 +19,7 @@ def focal_loss(logits: Tensor, target: Tensor, gamma: float = 2.0) -> Tensor:
         q = (-torch.expm1(-cross_entropy)).clamp_min_(torch.finfo(cross_entropy.dtype).tiny)
         fade = q**gamma
         values = fade * cross_entropy
-        slope = fade + gamma * (1 - q) * values / q
+        slope = torch.addcdiv(fade, values * (1 - q), q, value=gamma)  # q^γ + γ q^(γ-1) p ce
     return with_slope(cross_entropy, values, slope)
 
 

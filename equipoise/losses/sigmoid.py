@@ -13,7 +13,8 @@ def sigmoid_loss(logits: Tensor, target: Tensor) -> Tensor:
     """Sigmoid cross-entropy of each sample: logits (N, C), target (N,) -> (N,). See `SigmoidLoss`."""
     logits = full_precision(logits)
     # above the default threshold of 20 softplus would be replaced by its argument: too early for float64
-    return F.softplus(logits, threshold=50).sum(1) - logits.gather(1, target[:, None]).squeeze(1)
+    everywhere = F.softplus(logits, threshold=50).sum(1)
+    return everywhere + F.nll_loss(logits, target, reduction="none")  # nll_loss picks -z_y in one kernel
 
 
 @register("sigmoid", kind="loss", year=2021, arxiv="2010.16402", companions={"head": "linear(prior='classes')"})

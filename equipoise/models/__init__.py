@@ -10,6 +10,7 @@ from .cosine import CosineHead, cosine_logits
 from .create import create_model
 from .dropout import DropoutHead
 from .linear import LinearHead
+from .meta_embedding import MetaEmbeddingHead, embed_with_memory
 from .resnet import ResNet, resnet18, resnet50
 from .resnet12 import ResNet12
 from .wide_resnet import WideResNet, wrn_16_8
@@ -22,6 +23,7 @@ __all__ = [
     "DropoutHead",
     "HeadFactory",
     "LinearHead",
+    "MetaEmbeddingHead",
     "Network",
     "NormFactory",
     "ResNet",
@@ -32,6 +34,7 @@ __all__ = [
     "causal_logits",
     "cosine_logits",
     "create_model",
+    "embed_with_memory",
     "from_torch",
     "resnet18",
     "resnet32",

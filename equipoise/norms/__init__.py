@@ -1,6 +1,20 @@
 """Normalization layers, one a file."""
 
-from .batch import batch
+from .batch import BatchNorm2d
+from .batch_group import BatchGroupNorm2d
+from .batch_renorm import BatchRenorm2d
 from .decay import decay_groups, is_norm
+from .ghost import GhostBatchNorm2d
+from .group import GroupNorm2d
+from .weighing import example_weighted_norm
 
-__all__ = ["batch", "decay_groups", "is_norm"]
+__all__ = [
+    "BatchGroupNorm2d",
+    "BatchNorm2d",
+    "BatchRenorm2d",
+    "GhostBatchNorm2d",
+    "GroupNorm2d",
+    "decay_groups",
+    "example_weighted_norm",
+    "is_norm",
+]

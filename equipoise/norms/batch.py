@@ -1,28 +1,103 @@
-"""Batch normalization, as PyTorch has it."""
+"""Batch normalization, as PyTorch has it, which also tracks the moving average of x²."""
 
 from __future__ import annotations
 
-from torch import nn
+import sys
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
 
 from ..core import register
+from ._base import adapt_state, check_input
+from ._moving import moving_variance, set_moving, update_moving
+from .weighing import example_weighted_norm
 
 
 @register("batch", kind="norm", year=2015, arxiv="1502.03167")
-def batch(num_features: int) -> nn.BatchNorm2d:
+class BatchNorm2d(nn.BatchNorm2d):
     r"""Each channel is shifted and scaled to mean 0 and variance 1 over the batch.
 
     .. math:: y = \gamma \frac{x - \mu_B}{\sqrt{\sigma_B^2 + \epsilon}} + \beta
 
-    Args:
-        num_features: channels. Epsilon is 1e-5 and the moving averages keep 0.9, as in the CIFAR code of the papers.
+    It is `torch.nn.BatchNorm2d`, in training and in inference, and keeps besides its `running_var` the moving average
+    of x² in `running_square`, which example weighing wants: `running_var` misses how much the means of the batches
+    differ.
 
-    Differs from the paper: the moving averages are exponential ones, as in every library.
+    Args:
+        num_features: channels. Inputs are (N, C, *): also those of `BatchNorm1d` and `BatchNorm3d`.
+        eps: 1e-5, as in the CIFAR code of the papers.
+        momentum: what a batch adds to the moving averages, 0.1 as in PyTorch and that code. Summers and Dinneen's
+            layers have 0.01 (decay 0.99).
+
+    Differs from the paper: the moving averages are exponential ones, as in every library. With an example weight of 0
+    inference is PyTorch's, with `running_var`; in the code of Summers and Dinneen it uses the average of x².
 
     Example:
-        >>> batch(1)(torch.tensor([1.0, 3.0]).view(2, 1, 1, 1)).detach().flatten()
-        tensor([-1.0000,  1.0000])
+        >>> BatchNorm2d(2)(torch.tensor([1.0, 3.0]).view(2, 1, 1, 1).expand(2, 2, 1, 1))[:, 0].flatten()
+        tensor([-1.0000,  1.0000], grad_fn=<ViewBackward0>)
 
     Reference: Ioffe, Szegedy. Batch Normalization: Accelerating Deep Network Training by Reducing Internal Covariate
     Shift. ICML 2015.
     """
-    return nn.BatchNorm2d(num_features, eps=1e-5, momentum=0.1)
+
+    running_mean: Tensor
+    running_var: Tensor
+    running_square: Tensor
+    square_rest: Tensor
+    num_batches_tracked: Tensor
+    own_example_weight = 0.0
+
+    def __init__(self, num_features: int, eps: float = 1e-5, momentum: float = 0.1) -> None:
+        super().__init__(num_features, eps, momentum)
+        self.example_weight = self.own_example_weight
+        self.register_buffer("running_square", torch.ones(num_features))
+        self.register_buffer("square_rest", torch.zeros(num_features))
+
+    def forward(self, x: Tensor) -> Tensor:
+        self._check_input_dim(x)
+        if self.training:
+            return self._train(x)
+        if self.example_weight == 0:
+            return F.batch_norm(x, self.running_mean, self.running_var, self.weight, self.bias, False, 0.0, self.eps)
+        return example_weighted_norm(x, *self.moving(), self.weight, self.bias, self.example_weight, self.eps)
+
+    def _train(self, x: Tensor) -> Tensor:
+        # with a momentum of 1 PyTorch's kernel leaves the statistics of this batch in what it takes for moving averages
+        mean, var = torch.zeros_like(self.running_mean), torch.zeros_like(self.running_var)
+        y = F.batch_norm(x, mean, var, self.weight, self.bias, True, 1.0, self.eps)
+        with torch.no_grad():
+            values = x.numel() // self.num_features
+            biased = var * ((values - 1) / values)  # the kernel's has n - 1 below
+            update_moving(self.running_mean, self.running_square, self.square_rest, mean, biased, self.momentum)
+            self.running_var.lerp_(var, self.momentum)
+            self.num_batches_tracked.add_(1)
+        return y
+
+    def block(self) -> tuple[int, int]:
+        """Examples in a block, and the number of channel groups."""
+        return sys.maxsize, self.num_features
+
+    def moving(self) -> tuple[Tensor, Tensor]:
+        """Mean and variance (C,) that the moving averages of x and x² stand for."""
+        return self.running_mean, moving_variance(self.running_mean, self.running_square, self.square_rest)
+
+    @torch.no_grad()
+    def set_moving(self, mean: Tensor, var: Tensor) -> None:
+        """Take over the moving statistics of another norm."""
+        set_moving(self.running_mean, self.running_square, self.square_rest, mean, var)
+        self.running_var.copy_(var)
+
+    def reset_running_stats(self) -> None:
+        super().reset_running_stats()
+        if "running_square" in self._buffers:  # PyTorch's constructor resets before ours makes them
+            self.running_square.fill_(1)
+            self.square_rest.zero_()
+
+    def _check_input_dim(self, x: Tensor) -> None:
+        check_input(self, x)
+
+    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any) -> None:
+        adapt_state(state_dict, prefix)
+        super()._load_from_state_dict(state_dict, prefix, *args)

@@ -36,8 +36,8 @@ class Run:
         self.mean, self.std = (value.to(device) for value in task.mean_std)
         self.stage: Stage | None = recipe.stage and Spec.parse(recipe.stage).build("stage")  # type: ignore[assignment]
         self.plan = plan = recipe.plan if self.stage is None else self.stage.plan(recipe.plan)
-        self._build(task.facts(), weights)
         self.batch_size = min(plan.batch_size, len(task.train))
+        self._build({**task.facts(), "batch_size": self.batch_size}, weights)
         self.steps_per_epoch = self.sampler.epoch_length // self.batch_size  # every batch is full: shapes stay fixed
         schedule = Spec.parse(plan.schedule).build("schedule", epochs=plan.epochs)
         rates = learning_rates(schedule, plan.lr, plan.epochs, float(plan.warmup or 0), self.steps_per_epoch)
@@ -158,7 +158,7 @@ class Run:
         self.loss_sum.zero_()
         self.order = self.sampler.epoch(self.streams["order"], number / self.plan.epochs).to(self.device)
         if self.procedure is not None:
-            self.procedure.start_epoch(self, number / self.plan.epochs)
+            self.procedure.start_epoch(self, number)
         for _ in range(self.steps_per_epoch):
             self.step()
         if (bad := int(self.bad_step)) >= 0:

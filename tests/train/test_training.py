@@ -53,7 +53,8 @@ def test_a_recipe_survives_plain_data():
 def test_companions_serve_where_the_user_has_not_chosen():
     assert Recipe.make({"loss": "ldam"}, TASK).head.startswith("cosine(tau=1.0")
     assert Recipe.make({"loss": "ldam", "head": "linear"}, TASK).head.startswith("linear")
-    assert Recipe.make({}, {"name": "digits"}).augment == "crop_flip(pad=1, flip=False)"
+    assert Recipe.make({}, {"name": "digits"}).plan.batch_size == 32
+    assert Recipe.make({}, {"name": "cifar10"}).augment == "crop_flip(pad=4, flip=True)"
 
 
 def test_all_mistakes_are_told_at_once():

@@ -33,8 +33,8 @@ class Procedure(nn.Module):
         if run.mix is not None and not self.takes_mix:
             raise EquipoiseError(f"{run.recipe.procedure} makes its own passes, in which no mixing can act; leave out mix")
 
-    def start_epoch(self, run: Run, progress: float) -> None:
-        """Called before each epoch; `progress` is the share of training that is done."""
+    def start_epoch(self, run: Run, number: int) -> None:
+        """Called before each epoch; `number` counts from 0."""
 
     def forward(self, run: Run, batch: Batch) -> Terms:
         """The terms of a batch of normalised inputs; `run.terms(batch)` is what happens without a procedure."""
@@ -58,18 +58,19 @@ class Deferred(Procedure):
 
     def begin(self, run: Run) -> None:
         super().begin(run)
-        last = 1 - 1 / run.plan.epochs
-        if last < self.start < 1:
+        if self.start < 1 and not self._acts(run, run.plan.epochs - 1):
             raise EquipoiseError(
-                f"{run.recipe.procedure} would never act: it starts at {self.start:g} of training, and the last of "
-                f"{run.plan.epochs} epochs begins at {last:g}; train longer or start earlier"
+                f"{run.recipe.procedure} would never act: it starts at {self.start:g} of training, after the beginning of "
+                f"the last of {run.plan.epochs} epochs; train longer or start earlier"
             )
 
-    def start_epoch(self, run: Run, progress: float) -> None:
-        starts = progress >= self.start > progress - 1 / run.plan.epochs
-        self.active = progress >= self.start
-        if starts:
+    def start_epoch(self, run: Run, number: int) -> None:
+        self.active = self._acts(run, number)
+        if self.active and not self._acts(run, number - 1):
             self.switch(run)
 
     def switch(self, run: Run) -> None:
         """Called once, before the first epoch in which it acts."""
+
+    def _acts(self, run: Run, number: int) -> bool:
+        return number / run.plan.epochs >= self.start  # as samplers have it

@@ -1,0 +1,53 @@
+"""The moving averages of x and x², and the variance they stand for.
+
+The state of a norm is `running_mean` (m), `running_square` (s) and `square_rest` (r), one number a channel each.
+In float32 the difference s - m² is lost where |m| is much larger than the standard deviation, so r keeps what the
+rounding of s and m took from it: the variance is s - m² + r. r is 0 to rounding everywhere else.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from ._device import on_triton
+
+
+def moving_variance(mean: Tensor, square: Tensor, rest: Tensor) -> Tensor:
+    """The variance s - m² + r (C,), in the type of `mean`."""
+    m = _precise(mean)
+    return _precise(square).addcmul(m, m, value=-1).add(rest).clamp(min=0).to(mean.dtype)
+
+
+def set_moving(mean: Tensor, square: Tensor, rest: Tensor, new_mean: Tensor, new_var: Tensor) -> None:
+    """Let the state stand for `new_mean` and `new_var`, in place."""
+    m, var = _precise(new_mean), _precise(new_var)
+    mean.copy_(m)
+    square.copy_(var.addcmul(m, m))
+    m = _precise(mean)  # as it was rounded
+    rest.copy_(var.sub(square).addcmul(m, m))
+
+
+@torch.no_grad()
+def update_moving(
+    mean: Tensor, square: Tensor, rest: Tensor, batch_mean: Tensor, batch_var: Tensor, rate: float | Tensor
+) -> None:
+    r"""One step of both averages, m ← m + rate (E[x] - m) and s ← s + rate (E[x²] - s), in place.
+
+    The variance s - m² moves by its own exact rule, which has no cancellation:
+    V ← (1 - rate) V + rate var + rate (1 - rate) (E[x] - m)².
+    """
+    if on_triton(mean) and isinstance(rate, float):
+        from ._triton_moving import update_moving_triton
+
+        update_moving_triton(mean, square, rest, batch_mean, batch_var, rate)
+        return
+    m = _precise(mean)
+    var = _precise(square).addcmul(m, m, value=-1).add(rest)
+    step = batch_mean - m
+    var = var + rate * (batch_var - var) + rate * (1 - rate) * step * step
+    set_moving(mean, square, rest, m + rate * step, var)
+
+
+def _precise(x: Tensor) -> Tensor:
+    return x.float() if x.device.type == "mps" else x.double()  # that device has no float64

@@ -1,0 +1,77 @@
+"""Inference with the example's own statistics mixed in: the formula."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from ..core import full_precision
+from ._cpu import affine, broadcast, centred_examples, dense, is_channels_last, part_moments, pool_channels
+from ._device import on_triton
+
+
+def example_weighted_norm(
+    x: Tensor,
+    mean: Tensor,
+    var: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    alpha: float,
+    eps: float = 1e-5,
+    *,
+    groups: int | None = None,
+) -> Tensor:
+    r"""Inference of a norm in which each example has the share `alpha` in its own statistics: x (N, C, *).
+
+    .. math::
+        \mu_i = \alpha E[x_i] + (1 - \alpha) m_x, \qquad
+        \sigma_i^2 = \alpha E[x_i^2] + (1 - \alpha) m_{x^2} - \mu_i^2
+
+    The variance is computed in an equal form in which nothing cancels, from the example's variance :math:`v_i` and
+    the moving one :math:`v = m_{x^2} - m_x^2`:
+    :math:`\sigma_i^2 = \alpha v_i + (1 - \alpha) v + \alpha (1 - \alpha) (E[x_i] - m_x)^2`.
+
+    Args:
+        mean, var: the moving averages (C,), as mean and variance.
+        alpha: 0 is usual inference, 1 that of instance norm (or group norm, with `groups`).
+        groups: channel groups that share statistics; one for each channel where it is not given.
+
+    Reference: Summers, Dinneen. Four Things Everyone Should Know to Improve Batch Normalization. ICLR 2020.
+    """
+    groups = groups or x.shape[1]
+    if not len(x):
+        return x
+    graph = torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in (x, weight, bias))
+    if on_triton(x) and groups == x.shape[1] and x.dtype != torch.float64 and not graph:
+        from ._triton_weighing import example_weighted_triton
+
+        return example_weighted_triton(x, mean, var, weight, bias, alpha, eps)
+    fast = x.device.type == "cpu" and not graph and not torch.compiler.is_compiling()
+    values, origin, own_mean, own_var = _example_moments(full_precision(x), fast)
+    own_mean, own_var = pool_channels(own_mean, own_var, groups)
+    mean, var = pool_channels(mean.to(values.dtype), var.to(values.dtype), groups)
+
+    gap = own_mean - mean
+    mu = mean + alpha * gap
+    variance = alpha * own_var + (1 - alpha) * var + alpha * (1 - alpha) * gap.square()
+
+    scale = (variance + eps).rsqrt()
+    scale = scale if weight is None else scale * weight
+    shift = (origin - mu) * scale
+    shift = shift if bias is None else shift + bias
+    y = affine(values, scale, shift) if fast else values * broadcast(scale, x) + broadcast(shift, x)
+    return y.to(x.dtype)
+
+
+def _example_moments(x: Tensor, fast: bool) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """x less an origin (N, C), that origin, and mean and biased variance (N, C) over the positions of each example."""
+    if fast and is_channels_last(x := dense(x)):
+        mean, var = part_moments(x, 1, len(x))
+        return x, torch.zeros_like(mean), mean, var
+    if fast:
+        centred, mean, var = centred_examples(x)
+    else:
+        mean = x.flatten(2).mean(2)
+        centred = x - broadcast(mean, x)
+        var = centred.flatten(2).square().mean(2)
+    return centred, mean, mean, var
