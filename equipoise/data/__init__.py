@@ -4,7 +4,21 @@
 tensor([110,  78,  56,  40,  29,  20,  14,  10,   7,   5])
 """
 
-from .augment import Augment, CropFlip, NoAugment, crop_flip, normalize
+from .augment import (
+    Augment,
+    AutoAugment,
+    CropFlip,
+    NoAugment,
+    ResizedCrop,
+    Rotation,
+    autoaugment,
+    centre_crop,
+    crop_flip,
+    normalize,
+    resize,
+    resized_crop,
+    rotate,
+)
 from .imbalance import draw, long_tailed_counts, step_counts
 from .load import check_task, load_task
 from .sources import Source, data_folders
@@ -13,11 +27,16 @@ from .task import Split, Task
 
 __all__ = [
     "Augment",
+    "AutoAugment",
     "CropFlip",
     "NoAugment",
+    "ResizedCrop",
+    "Rotation",
     "Source",
     "Split",
     "Task",
+    "autoaugment",
+    "centre_crop",
     "check_task",
     "crop_flip",
     "data_folders",
@@ -25,6 +44,9 @@ __all__ = [
     "load_task",
     "long_tailed_counts",
     "normalize",
+    "resize",
+    "resized_crop",
+    "rotate",
     "split_by_class",
     "step_counts",
 ]

@@ -19,7 +19,9 @@ def squared_distances(features: Tensor, centroids: Tensor) -> Tensor:
     return (squares - 2 * features @ centroids.T).clamp_min(0)  # rounding can make it negative
 
 
-def embed_with_memory(features: Tensor, centroids: Tensor, recall: Tensor, select: Tensor, reach: float = 10.0) -> Tensor:
+def embed_with_memory(
+    features: Tensor, centroids: Tensor, recall: Tensor, select: Tensor, reach: float = 10.0
+) -> Tensor:
     """features (N, d), centroids (C, d), recall (N, C), select (N, d) -> (N, d). See `MetaEmbeddingHead`."""
     memory = recall.softmax(1) @ centroids
     # an image on a centroid would be infinitely near; the head's squashing bounds the length anyway
@@ -97,6 +99,4 @@ class MetaEmbeddingHead(nn.Module):
             return torch.where(self.remembers, squashed_logits(v, self.weight, self.scale), recall)
 
     def extra_repr(self) -> str:
-        return (
-            f"in_features={self.in_features}, num_classes={self.num_classes}, scale={self.scale}, reach={self.reach}"
-        )
+        return f"in_features={self.in_features}, num_classes={self.num_classes}, scale={self.scale}, reach={self.reach}"

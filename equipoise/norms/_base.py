@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from .. import checks
 from ..core import signature_repr
 from ._cpu import pool_channels
-from ._groups import grouped_norm
+from ._groups import Block, grouped_norm
 from ._moving import moving_variance, set_moving, update_moving
 from .weighing import example_weighted_norm
 
@@ -43,8 +43,8 @@ class Norm(nn.Module):
         self.register_buffer("running_square", torch.ones(num_features))
         self.register_buffer("square_rest", torch.zeros(num_features))
 
-    def block(self) -> tuple[int, int]:
-        """Examples in a block, and the number of channel groups."""
+    def block(self) -> Block:
+        """What a statistic is taken over in training."""
         raise NotImplementedError
 
     def forward(self, x: Tensor) -> Tensor:
@@ -59,12 +59,11 @@ class Norm(nn.Module):
 
     def normalize(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """x normalized as in training, and E[x] and the variance of the batch (C,)."""
-        examples, groups = self.block()
-        return grouped_norm(x, self.weight, self.bias, examples, groups, self.eps)
+        return grouped_norm(x, self.weight, self.bias, self.block(), self.eps)
 
     def infer(self, x: Tensor) -> Tensor:
         """x normalized as in inference: the same for each example whatever batch it comes in."""
-        groups = self.block()[1]
+        groups = self.block().groups
         mean, var = self.moving()
         if self.example_weight == 0:
             mean, var = pool_channels(mean, var, groups)

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ._groups import grouped_norm_plain
+from ._groups import broadcast, grouped_norm_plain
 
 
 class GroupedNormCPU(torch.autograd.Function):
@@ -61,8 +61,7 @@ class GroupedNormCPU(torch.autograd.Function):
             dot, total = part_sums(grad, x, mean, rstd, size, blocks)  # Σ dy·x̂ and Σ dy of each block and channel
         else:
             dot, total = (
-                torch.zerosbroadcast(mean).index_add_(0, block, s)
-                for s in example_sums(grad, x, mean[block], rstd[block])
+                torch.zeros_like(mean).index_add_(0, block, s) for s in example_sums(grad, x, mean[block], rstd[block])
             )
         d_weight, d_bias = (None if weight is None else dot.sum(0)), (None if bias is None else total.sum(0))
 
@@ -120,11 +119,6 @@ def _parts(x: Tensor, size: int, blocks: int) -> list[Tensor]:
 def _rows(x: Tensor) -> Tensor:
     """A contiguous (N, C, *) tensor as (1, N·C, positions)."""
     return x.view(1, x.shape[0] * x.shape[1], -1)
-
-
-def broadcast(values: Tensor, x: Tensor) -> Tensor:
-    """(N, C) -> (N, C, 1, …), to broadcast against x."""
-    return values.view(*values.shape, *[1] * (x.dim() - 2))
 
 
 # -- statistics ------------------------------------------------------------------------------------------------------
@@ -190,8 +184,8 @@ def affine(x: Tensor, scale: Tensor, shift: Tensor, out: Tensor | None = None) -
     """scale · x + shift, one number for each example and channel (N, C); a contiguous result may go into `out`."""
     if is_channels_last(x):
         return torch.addcmul(broadcast(shift, x), x, broadcast(scale, x))
-    out = torch.emptybroadcast(x) if out is None else out
-    zeros, ones, unused = torch.zeros(scale.numel(), dtype=x.dtype), torch.onesbroadcast(scale).view(-1), x.new_empty(0)
+    out = torch.empty_like(x) if out is None else out
+    zeros, ones, unused = torch.zeros(scale.numel(), dtype=x.dtype), torch.ones_like(scale).view(-1), x.new_empty(0)
     torch.native_batch_norm(
         _rows(x), scale.reshape(-1), shift.reshape(-1), zeros, ones, False, 0.0, 0.0, out=(_rows(out), unused, unused)
     )

@@ -1,11 +1,12 @@
 """Normalization over blocks of examples × channels: batch, ghost, group and batch-group norm are four cases of it.
 
-A *block* is what one mean and one variance are taken over: `examples` consecutive examples and C / `groups`
-consecutive channels at all positions. examples = N, groups = C is batch norm; groups = C ghost batch norm;
-examples = 1 group norm; examples = 2 batch-group norm.
+examples = N, groups = C is batch norm; groups = C ghost batch norm; examples = 1 group norm; examples = 2 batch-group
+norm.
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -14,15 +15,27 @@ from ..core import full_precision
 from ._device import on_triton
 
 
+class Block(NamedTuple):
+    """What one mean and one variance are taken over: consecutive examples, C / groups consecutive channels, everywhere.
+
+    Blocks have at least two values where the batch has them. `alone` lets an example stay by itself all the same.
+    """
+
+    examples: int
+    groups: int
+    alone: bool = False
+
+
 def grouped_norm(
-    x: Tensor, weight: Tensor | None, bias: Tensor | None, examples: int, groups: int, eps: float
+    x: Tensor, weight: Tensor | None, bias: Tensor | None, block: Block, eps: float
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """x (N, C, *) normalized block by block, and E[x] and the biased variance (C,) of the whole batch, without gradient.
+    """x (N, C, *) normalized block by block; and, without gradient, mean and biased variance (C,) of the whole batch.
 
     Takes the fastest way there is: fused kernels for ghosts on a GPU, PyTorch's own kernels on the CPU, or
     `grouped_norm_plain`, which is the reference for both.
     """
-    size, blocks = split_examples(len(x), examples, x[0].numel() // groups)
+    groups = block.groups
+    size, blocks = split_examples(len(x), block.examples, 2 if block.alone else x[0].numel() // groups)
     if torch.compiler.is_compiling():
         return grouped_norm_plain(x, weight, bias, size, blocks, groups, eps)
     if x.device.type == "cpu":
@@ -42,22 +55,30 @@ def grouped_norm_plain(
     x: Tensor, weight: Tensor | None, bias: Tensor | None, size: int, blocks: int, groups: int, eps: float
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The formula: (x - mean) / sqrt(variance + eps) over each block, then γ and β of the channel."""
-    values = full_precision(x).flatten(2)
+    values = full_precision(x)
     first, last = values[: (blocks - 1) * size], values[(blocks - 1) * size :]
-    parts = []
-    for part, count in ((first, blocks - 1), (last, 1)):
-        if count:
-            block = part.reshape(count, len(part) // count, groups, -1)
-            var, mean = torch.var_mean(block, (1, 3), correction=0, keepdim=True)
-            parts.append(((block - mean) * (var + eps).rsqrt()).reshape(part.shape))
-    y = torch.cat(parts)
+    y = torch.cat(
+        [_standardized(part, count, groups, eps) for part, count in ((first, blocks - 1), (last, 1)) if count]
+    )
     if weight is not None:
-        y = y * weight[:, None]
+        y = y * broadcast(weight[None], x)
     if bias is not None:
-        y = y + bias[:, None]
+        y = y + broadcast(bias[None], x)
     with torch.no_grad():
-        var, mean = torch.var_mean(values, (0, 2), correction=0)
-    return y.to(x.dtype).view(x.shape), mean, var
+        var, mean = torch.var_mean(values, [d for d in range(x.dim()) if d != 1], correction=0)
+    return y.to(x.dtype), mean, var
+
+
+def _standardized(x: Tensor, blocks: int, groups: int, eps: float) -> Tensor:
+    """x in `blocks` equal blocks, each of mean 0 and variance 1. Only views, so that the memory layout stays."""
+    block = x.unflatten(1, (groups, -1)).unflatten(0, (blocks, -1))
+    var, mean = torch.var_mean(block, [1, *range(3, block.dim())], correction=0, keepdim=True)
+    return ((block - mean) * (var + eps).rsqrt()).flatten(0, 1).flatten(1, 2)
+
+
+def broadcast(values: Tensor, x: Tensor) -> Tensor:
+    """(N, C) -> (N, C, 1, …), to broadcast against x."""
+    return values.view(*values.shape, *[1] * (x.dim() - 2))
 
 
 def split_examples(n: int, examples: int, values: int) -> tuple[int, int]:

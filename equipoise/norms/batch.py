@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from ..core import register
 from ._base import adapt_state, check_input
+from ._groups import Block
 from ._moving import moving_variance, set_moving, update_moving
 from .weighing import example_weighted_norm
 
@@ -36,7 +37,7 @@ class BatchNorm2d(nn.BatchNorm2d):
 
     Example:
         >>> BatchNorm2d(2)(torch.tensor([1.0, 3.0]).view(2, 1, 1, 1).expand(2, 2, 1, 1))[:, 0].flatten()
-        tensor([-1.0000,  1.0000], grad_fn=<ViewBackward0>)
+        tensor([-1.0000,  1.0000], grad_fn=...)
 
     Reference: Ioffe, Szegedy. Batch Normalization: Accelerating Deep Network Training by Reducing Internal Covariate
     Shift. ICML 2015.
@@ -47,6 +48,7 @@ class BatchNorm2d(nn.BatchNorm2d):
     running_square: Tensor
     square_rest: Tensor
     num_batches_tracked: Tensor
+    momentum: float
     own_example_weight = 0.0
 
     def __init__(self, num_features: int, eps: float = 1e-5, momentum: float = 0.1) -> None:
@@ -75,9 +77,9 @@ class BatchNorm2d(nn.BatchNorm2d):
             self.num_batches_tracked.add_(1)
         return y
 
-    def block(self) -> tuple[int, int]:
-        """Examples in a block, and the number of channel groups."""
-        return sys.maxsize, self.num_features
+    def block(self) -> Block:
+        """What a statistic is taken over in training: the whole batch."""
+        return Block(sys.maxsize, self.num_features)
 
     def moving(self) -> tuple[Tensor, Tensor]:
         """Mean and variance (C,) that the moving averages of x and x² stand for."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from .. import checks
 from ..core import register
 from ._base import Norm
-from ._groups import fit_groups
+from ._groups import Block, fit_groups
 
 
 @register("batch_group", kind="norm", year=2020, arxiv="1906.03548")
@@ -42,5 +42,5 @@ class BatchGroupNorm2d(Norm):
         self.groups = checks.whole("groups", groups, 1)
         self.examples = checks.whole("examples", examples, 1)
 
-    def block(self) -> tuple[int, int]:
-        return self.examples, fit_groups(self.num_features, self.groups)
+    def block(self) -> Block:
+        return Block(self.examples, fit_groups(self.num_features, self.groups))

@@ -12,8 +12,7 @@ from torch import Tensor
 from .. import checks
 from ..core import register
 from ._base import Norm
-from ._cpu import broadcast
-from ._groups import grouped_norm
+from ._groups import Block, broadcast, grouped_norm
 
 
 def renorm_limits(
@@ -79,11 +78,11 @@ class BatchRenorm2d(Norm):
         self.register_buffer("running_std", torch.ones(num_features))
         self.register_buffer("steps", torch.zeros((), dtype=torch.int64))
 
-    def block(self) -> tuple[int, int]:
-        return sys.maxsize, self.num_features  # the whole batch
+    def block(self) -> Block:
+        return Block(sys.maxsize, self.num_features)  # the whole batch
 
     def normalize(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        y, mean, var = grouped_norm(x, None, None, *self.block(), self.eps)
+        y, mean, var = grouped_norm(x, None, None, self.block(), self.eps)
         with torch.no_grad():
             std = (var + self.eps).sqrt()
             limits = self.r_max, self.d_max, self.warmup, self.r_steps, self.d_steps

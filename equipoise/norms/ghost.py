@@ -5,6 +5,7 @@ from __future__ import annotations
 from .. import checks
 from ..core import register
 from ._base import Norm
+from ._groups import Block
 
 
 @register("ghost", kind="norm", year=2017, arxiv="1705.08741")
@@ -43,5 +44,5 @@ class GhostBatchNorm2d(Norm):
         super().__init__(num_features, eps, decay)
         self.ghost_size = checks.whole("ghost_size", ghost_size, 1)
 
-    def block(self) -> tuple[int, int]:
-        return self.ghost_size, self.num_features
+    def block(self) -> Block:
+        return Block(self.ghost_size, self.num_features)

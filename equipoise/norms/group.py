@@ -5,7 +5,7 @@ from __future__ import annotations
 from .. import checks
 from ..core import register
 from ._base import Norm
-from ._groups import fit_groups
+from ._groups import Block, fit_groups
 
 
 @register("group", kind="norm", year=2018, arxiv="1803.08494")
@@ -41,5 +41,5 @@ class GroupNorm2d(Norm):
         super().__init__(num_features, eps, decay)
         self.groups = checks.whole("groups", groups, 1)
 
-    def block(self) -> tuple[int, int]:
-        return 1, fit_groups(self.num_features, self.groups)
+    def block(self) -> Block:
+        return Block(1, fit_groups(self.num_features, self.groups), alone=True)

@@ -6,8 +6,9 @@ import torch
 from torch import Tensor
 
 from ..core import full_precision
-from ._cpu import affine, broadcast, centred_examples, dense, is_channels_last, part_moments, pool_channels
+from ._cpu import affine, centred_examples, dense, is_channels_last, part_moments, pool_channels
 from ._device import on_triton
+from ._groups import broadcast
 
 
 def example_weighted_norm(

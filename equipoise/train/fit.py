@@ -39,8 +39,10 @@ def fit(
     curves = load_checkpoint(run, folder) if folder else {}
     first = len(curves.get("train_loss", []))
     for epoch in range(first, run.plan.epochs):
-        loss = run.epoch(epoch)
-        curves.setdefault("train_loss", []).append(loss)
+        run.begin_epoch(epoch)
+        for _ in range(run.steps_per_epoch):
+            run.step()
+        curves.setdefault("train_loss", []).append(run.end_epoch())
         if len(run.task.valid):
             valid = predict(run, run.task.valid, features=False)
             for name, value in evaluate(valid["logits"], valid["labels"]).items():

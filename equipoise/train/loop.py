@@ -54,7 +54,7 @@ class Run:
         self.done = torch.zeros((), dtype=torch.int64, device=device)  # steps taken
         self.bad_step = torch.full((), -1, dtype=torch.int64, device=device)  # the first whose loss was not finite
         self.loss_sum = torch.zeros((), device=device)  # over the epoch
-        self.order = torch.empty(0, dtype=torch.int64, device=device)
+        self.order = torch.empty(self.sampler.epoch_length, dtype=torch.int64, device=device)
 
     def _build(self, facts: dict[str, Any], weights: Mapping[str, Tensor] | None) -> None:
         """Network and methods from the recipe's texts."""
@@ -118,7 +118,7 @@ class Run:
         return normalize(images, self.mean, self.std).contiguous(memory_format=torch.channels_last)
 
     def _next_index(self) -> Tensor:
-        self.lr.copy_(self.rates[self.done])
+        self.lr.copy_(self.rates.take(self.done))  # indexing with a tensor of one value would read it back
         first = (self.done % self.steps_per_epoch) * self.batch_size
         return self.order[first + torch.arange(self.batch_size, device=self.device)]
 
@@ -150,17 +150,18 @@ class Run:
 
     # -- an epoch ----------------------------------------------------------------------------------------------------
 
-    def epoch(self, number: int) -> float:
-        """Train for one epoch and give its mean loss; the only place that waits for the device."""
+    def begin_epoch(self, number: int) -> None:
+        """Draw the order of the epoch and go into training mode."""
         self.network.train()
         if self.stage is not None:
             self.stage.freeze(self.network)
         self.loss_sum.zero_()
-        self.order = self.sampler.epoch(self.streams["order"], number / self.plan.epochs).to(self.device)
+        self.order.copy_(self.sampler.epoch(self.streams["order"], number / self.plan.epochs))
         if self.procedure is not None:
             self.procedure.start_epoch(self, number)
-        for _ in range(self.steps_per_epoch):
-            self.step()
+
+    def end_epoch(self) -> float:
+        """The mean loss of the epoch; the only place that waits for the device."""
         if (bad := int(self.bad_step)) >= 0:
             raise Diverged(bad)
         return float(self.loss_sum) / self.steps_per_epoch

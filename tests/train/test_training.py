@@ -155,7 +155,7 @@ def test_deferred_weights_start_where_they_should():
 def test_a_step_is_sgd_with_momentum_and_decay():
     """Two steps by hand: v ← m·v + g + wd·w, w ← w − lr·v."""
     run = make_run({"momentum": 0.9, "weight_decay": 0.1, "lr": 0.5, "augment": "none"})
-    run.order = run.sampler.epoch(run.streams["order"])
+    run.begin_epoch(0)
     weight, velocity = run.network.head.weight.detach().double().clone(), None
     captured = []
     run.network.head.weight.register_hook(lambda g: captured.append(g.double().clone()))

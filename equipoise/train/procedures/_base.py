@@ -31,7 +31,9 @@ class Procedure(nn.Module):
     def begin(self, run: Run) -> None:
         """Called once, when the run is built: `run.network`, `run.task`, `run.objective`, `run.streams` are there."""
         if run.mix is not None and not self.takes_mix:
-            raise EquipoiseError(f"{run.recipe.procedure} makes its own passes, in which no mixing can act; leave out mix")
+            raise EquipoiseError(
+                f"{run.recipe.procedure} makes its own passes, in which no mixing can act; leave out mix"
+            )
 
     def start_epoch(self, run: Run, number: int) -> None:
         """Called before each epoch; `number` counts from 0."""
@@ -60,8 +62,8 @@ class Deferred(Procedure):
         super().begin(run)
         if self.start < 1 and not self._acts(run, run.plan.epochs - 1):
             raise EquipoiseError(
-                f"{run.recipe.procedure} would never act: it starts at {self.start:g} of training, after the beginning of "
-                f"the last of {run.plan.epochs} epochs; train longer or start earlier"
+                f"{run.recipe.procedure} would never act: it starts at {self.start:g} of training, and the last of "
+                f"{run.plan.epochs} epochs begins before that; train longer or start earlier"
             )
 
     def start_epoch(self, run: Run, number: int) -> None:

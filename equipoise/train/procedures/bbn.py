@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ..loop import Run
 
 
-def branch_share(progress: Tensor | float) -> Tensor | float:
+def branch_share(progress: Tensor) -> Tensor:
     """How much the conventional branch counts, 1 at the beginning and 0 at the end. See `BilateralBranch`."""
     return 1 - progress**2
 
@@ -44,8 +44,8 @@ class BilateralBranch(Procedure):
     .. math:: \ell = \alpha \, \ell(z, y_c) + (1 - \alpha) \, \ell(z, y_r), \qquad
               z = W \, [2 \alpha f_c(x_c),\; 2 (1 - \alpha) f_r(x_r)] + b, \qquad \alpha = 1 - t^2
 
-    with t from 0 to 1 the share of training that is done. :math:`x_c` comes from the recipe's sampler, :math:`x_r` is of
-    class c with probability proportional to :math:`N_{max} / N_c`. The branches are the last block of the network, twice;
+    with t from 0 to 1 the share of training that is done. :math:`x_c` comes from the recipe's sampler, :math:`x_r` is
+    of class c with probability proportional to :math:`N_{max} / N_c`. The branches are the network's last block, twice;
     the head is made anew for twice the features. At test time both see the same image, and z has plain concatenation.
 
     Args:
@@ -58,8 +58,8 @@ class BilateralBranch(Procedure):
     Example:
         >>> reversed_shares([50, 10])
         tensor([0.1667, 0.8333])
-        >>> branch_share(0.5)
-        0.75
+        >>> branch_share(torch.tensor([0.0, 0.5, 1.0]))
+        tensor([1.0000, 0.7500, 0.0000])
 
     Reference: Zhou, Cui, Wei, Chen. BBN: Bilateral-Branch Network with Cumulative Learning for Long-Tailed Visual
     Recognition. CVPR 2020.
@@ -73,7 +73,9 @@ class BilateralBranch(Procedure):
 
     def adapt(self, network: Network, make_head: HeadFactory) -> Network:
         if isinstance(network, TorchNetwork):
-            raise EquipoiseError("bbn needs to know the network's last block; choose a network without a library's name")
+            raise EquipoiseError(
+                "bbn needs to know the network's last block; choose a network without a library's name"
+            )
         name = network.stages[-1]
         network.set_submodule(name, TwoBranches(network.get_submodule(name)))
         network.feature_dim *= 2

@@ -52,9 +52,9 @@ class DomainAdaptation(Deferred):
     The class weights w are the recipe's weighting; it brings along the paper's, by the effective number of samples from
     0.8 of training on.
 
-    The meta images come from the task's validation data, the classes drawn alike, anew for each step and as many as
-    the batch has; without validation data, from the training data. So validation results of this method are not those of
-    images never seen, and a choice between methods by them favours it.
+    The balanced (meta) images come from the task's validation data, its classes drawn alike, anew for each step and as
+    many as the batch has; without validation data, from the training data. So this method has seen the validation
+    images, and a choice between methods by them favours it.
 
     Args:
         start: share of training after which it acts; 160 of 200 epochs in the paper.

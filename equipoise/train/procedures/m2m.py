@@ -28,12 +28,21 @@ def seed_probability(seed_count: Tensor, count: Tensor, beta: float = 0.999) -> 
 
 
 def translate(
-    pixels: Tensor, target: Tensor, seed_class: Tensor, g: Classifier, f: Classifier, lam: float, size: float, steps: int
+    pixels: Tensor,
+    target: Tensor,
+    seed_class: Tensor,
+    g: Classifier,
+    f: Classifier,
+    lam: float,
+    size: float,
+    steps: int,
 ) -> Tensor:
     """Move `pixels` (N, c, h, w) towards class `target` in the eyes of g and away from `seed_class` in those of f."""
     for _ in range(steps):
         pixels = pixels.detach().requires_grad_(True)
-        cost = F.cross_entropy(g(pixels), target, reduction="sum") + lam * f(pixels).gather(1, seed_class[:, None]).sum()
+        cost = (
+            F.cross_entropy(g(pixels), target, reduction="sum") + lam * f(pixels).gather(1, seed_class[:, None]).sum()
+        )
         (gradient,) = torch.autograd.grad(cost, pixels)
         pixels = (pixels - size * unit(gradient.flatten(1)).view_as(pixels)).clamp(0, 1)
     return pixels.detach()
@@ -54,14 +63,15 @@ class MajorToMinor(Deferred):
               P(x_0 \mid y) \propto 1 - \beta^{(N_{y_0} - N_y)^+}
 
     An image of class y is replaced with probability :math:`1 - N_y / N_{max}`. The seed :math:`x_0` comes from the same
-    batch; the minimum is sought in normalised gradient steps from a noisy seed. The result is taken if g gives class y at
-    least the probability gamma, and then with the seed's probability :math:`1 - \beta^{(\cdot)^+}`; else the image stays.
+    batch; the minimum is sought in normalised gradient steps from a noisy seed. The result is taken if g gives class y
+    at least the probability gamma, and then with the probability :math:`1 - \beta^{(\cdot)^+}`; else the image stays.
     It goes with class-balanced sampling from the same `start` (it brings that along for 0.8).
 
     Args:
         class_counts: training images of each class, N_c.
         start: share of training after which it acts; 160 of 200 epochs in the paper.
-        beta: how much larger the seed's class must be; 0.999 in the paper.
+        beta: how much larger the seed's class must be; 0.999 in the paper, whose classes have up to 5,000 images. Where
+            they have a hundred, hardly a seed is welcome with it: :math:`1 - 0.999^{100}` is 0.1.
         lam: weight of the seed class's logit in the network f that is trained; 0.5 in the paper for CIFAR-10.
         gamma: what g must be sure of; 0.9 in the script for CIFAR-10, the released default is 0.99.
         steps: number of gradient steps, 10.

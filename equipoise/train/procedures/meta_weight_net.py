@@ -35,9 +35,9 @@ class MetaWeightNet(Procedure):
     with v a network of one hidden layer that ends in a sigmoid. Then :math:`\theta` takes its real step on
     :math:`\sum_i V_i \ell_i` with the new w.
 
-    The meta images come from the task's validation data, the classes drawn alike, anew for each step and as many as
-    the batch has; without validation data, from the training data. So validation results of this method are not those of
-    images never seen, and a choice between methods by them favours it.
+    The balanced (meta) images come from the task's validation data, its classes drawn alike, anew for each step and as
+    many as the batch has; without validation data, from the training data. So this method has seen the validation
+    images, and a choice between methods by them favours it.
 
     Args:
         hidden: units of the hidden layer, 100 in the paper.
@@ -86,7 +86,7 @@ class MetaWeightNet(Procedure):
         return Terms(terms.total + weighed.mean() - terms.per_sample.mean(), weighed)  # a penalty stays in the total
 
     def _descend(self, run: Run, loss: Tensor) -> None:
-        """A step of the small network as `torch.optim.SGD` takes it; the velocity is here so that a checkpoint has it."""
+        """A step of the small network as `torch.optim.SGD` takes it, with its velocity where a checkpoint sees it."""
         momentum, decay = run.plan.momentum, run.plan.weight_decay
         weights = list(self.weight_net.parameters())
         gradients = torch.autograd.grad(loss, weights)
@@ -94,4 +94,4 @@ class MetaWeightNet(Procedure):
             for weight, velocity, gradient in zip(weights, self.velocity.parameters(), gradients, strict=True):
                 gradient = gradient + decay * weight
                 velocity.mul_(momentum).add_(gradient)
-                weight -= self.lr * (gradient + momentum * velocity if run.plan.nesterov else velocity)
+                weight.sub_(self.lr * (gradient + momentum * velocity if run.plan.nesterov else velocity))

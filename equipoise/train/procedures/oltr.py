@@ -45,9 +45,9 @@ class OpenLongTail(Deferred):
     .. math:: \ell = \frac1N \sum_n \ell(z_n, y_n) + \lambda \Bigl(\frac1{2N} \sum_n \|x_n - m_{y_n}\|^2 + \mu
               \Bigl[10 - \frac1{NC} \sum_n \sum_{c \ne y_n} \|x_n - m_c\|^2\Bigr]^+\Bigr)
 
-    with x the features and z the logits of the head `meta_embedding`, which it brings along. The centroids m start as the
-    mean features of the classes over the training images, and learn from the second term. It goes with class-balanced
-    sampling from the same `start` (it brings that along for 0.5).
+    with x the features and z the logits of the head `meta_embedding`, which it brings along. The centroids m start as
+    the mean features of the classes over the training images, and learn from the second term. It goes with
+    class-balanced sampling from the same `start` (it brings that along for 0.5).
 
     Args:
         start: share of training after which the memory acts. The released code has 30 epochs without memory and 60 with
@@ -95,9 +95,10 @@ class OpenLongTail(Deferred):
 @torch.no_grad()
 def class_means(run: Run, network: Network) -> Tensor:
     """The mean features of each class over the training images (C, d)."""
-    num_classes, sums = run.task.num_classes, 0
+    sums = torch.zeros(run.task.num_classes, network.feature_dim, device=run.device)
     for images, labels in zip(run.task.train.images.split(CHUNK), run.task.train.labels.split(CHUNK), strict=True):
         with run.precision():
             features = network.output(run.inputs(images)).features
-        sums = sums + F.one_hot(labels, num_classes).float().T @ full_precision(features)
+        assert features is not None
+        sums += F.one_hot(labels, len(sums)).float().T @ full_precision(features)
     return sums / run.task.class_counts.to(run.device).clamp_min(1)[:, None]

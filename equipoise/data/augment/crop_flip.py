@@ -1,4 +1,4 @@
-"""Augmentation of whole batches on their device, before normalisation."""
+"""Random shifts and mirrors."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from .. import checks
-from ..core import register, signature_repr
+from ... import checks
+from ...core import register
+from ._base import Augment, check_images, check_switch, coin
 
 
 def crop_flip(images: Tensor, pad: int = 4, flip: bool = True, *, generator: torch.Generator | None = None) -> Tensor:
@@ -17,48 +18,11 @@ def crop_flip(images: Tensor, pad: int = 4, flip: bool = True, *, generator: tor
     top, left = torch.randint(2 * pad + 1, (2, n, 1), device=device, generator=generator)
     rows, columns = torch.arange(h, device=device), torch.arange(w, device=device).expand(n, w)
     if flip:
-        mirrored = torch.rand(n, 1, device=device, generator=generator) < 0.5
-        columns = torch.where(mirrored, w - 1 - columns, columns)
+        columns = torch.where(coin(n, device, generator), w - 1 - columns, columns)
     # one gather over the pixels of each padded image, for all its channels: half the time of indexing windows
     pixels = (top + rows)[:, :, None] * (w + 2 * pad) + (left + columns)[:, None, :]
     padded = F.pad(images, (pad, pad, pad, pad)).flatten(2)
     return padded.gather(2, pixels.view(n, 1, h * w).expand(n, c, h * w)).view(n, c, h, w)
-
-
-def normalize(images: Tensor, mean: Tensor, std: Tensor) -> Tensor:
-    """uint8 images (N, c, h, w) -> float32, each channel minus its `mean`, over its `std`, on the scale 0 to 1."""
-    if images.dtype != torch.uint8:
-        raise ValueError(f"normalize expects uint8 images with values 0 to 255, got {images.dtype}")
-    return (images.float() / 255 - mean[:, None, None]) / std[:, None, None]
-
-
-class Augment:
-    """Changes images at random, never their labels: ``augment(images, generator)``, uint8 or float (N, c, h, w)."""
-
-    def __call__(self, images: Tensor, generator: torch.Generator | None = None) -> Tensor:
-        raise NotImplementedError
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({signature_repr(self)})"
-
-
-@register("none", kind="augment")
-class NoAugment(Augment):
-    r"""Leaves images as they are.
-
-    .. math:: \tilde x = x
-
-    Differs from the paper: nothing known.
-
-    Example:
-        >>> NoAugment()(torch.tensor([[[[1, 2]]]]))
-        tensor([[[[1, 2]]]])
-
-    Reference: none.
-    """
-
-    def __call__(self, images: Tensor, generator: torch.Generator | None = None) -> Tensor:
-        return images
 
 
 @register("crop_flip", kind="augment", neutral={"pad": 0, "flip": False})
@@ -88,11 +52,8 @@ class CropFlip(Augment):
 
     def __init__(self, pad: int = 4, flip: bool = True) -> None:
         self.pad = checks.whole("pad", pad)
-        if not isinstance(flip, bool):
-            raise ValueError(f"flip must be True or False, not {flip!r}")
-        self.flip = flip
+        self.flip = check_switch("flip", flip)
 
     def __call__(self, images: Tensor, generator: torch.Generator | None = None) -> Tensor:
-        if images.dim() != 4:
-            raise ValueError(f"CropFlip expects images of shape (N, c, h, w), got {tuple(images.shape)}")
+        check_images("CropFlip", images)
         return crop_flip(images, self.pad, self.flip, generator=generator)
