@@ -39,10 +39,7 @@ def fit(
     curves = load_checkpoint(run, folder) if folder else {}
     first = len(curves.get("train_loss", []))
     for epoch in range(first, run.plan.epochs):
-        run.begin_epoch(epoch)
-        for _ in range(run.steps_per_epoch):
-            run.step()
-        curves.setdefault("train_loss", []).append(run.end_epoch())
+        curves.setdefault("train_loss", []).append(run.epoch(epoch))
         if len(run.task.valid):
             valid = predict(run, run.task.valid, features=False)
             for name, value in evaluate(valid["logits"], valid["labels"]).items():

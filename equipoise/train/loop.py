@@ -150,6 +150,13 @@ class Run:
 
     # -- an epoch ----------------------------------------------------------------------------------------------------
 
+    def epoch(self, number: int) -> float:
+        """Train for one epoch and give its mean loss."""
+        self.begin_epoch(number)
+        for _ in range(self.steps_per_epoch):
+            self.step()
+        return self.end_epoch()
+
     def begin_epoch(self, number: int) -> None:
         """Draw the order of the epoch and go into training mode."""
         self.network.train()
