@@ -76,7 +76,7 @@ class _WithSlope(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, values: Tensor, slope: Tensor) -> Tensor:
         ctx.save_for_backward(slope)
-        return values.view_as(values)
+        return values
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:

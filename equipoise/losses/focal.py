@@ -15,7 +15,7 @@ def focal_loss(logits: Tensor, target: Tensor, gamma: float = 2.0) -> Tensor:
     """Focal loss of each sample: logits (N, C), target (N,) -> (N,). See `FocalLoss`."""
     cross_entropy = F.cross_entropy(full_precision(logits), target, reduction="none")
     with torch.no_grad():
-        # q = 1 - p without cancellation; not 0, where q ** gamma has no finite slope for gamma < 1
+        # q = 1 - p; not 0, where q ** gamma has no finite slope for gamma < 1
         q = (-torch.expm1(-cross_entropy)).clamp_min_(torch.finfo(cross_entropy.dtype).tiny)
         fade = q**gamma
         values = fade * cross_entropy

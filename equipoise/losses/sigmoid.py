@@ -12,7 +12,7 @@ from ._base import Loss
 def sigmoid_loss(logits: Tensor, target: Tensor) -> Tensor:
     """Sigmoid cross-entropy of each sample: logits (N, C), target (N,) -> (N,). See `SigmoidLoss`."""
     logits = full_precision(logits)
-    # above the default threshold of 20 softplus would be replaced by its argument: too early for float64
+    # above the default threshold of 20 softplus is replaced by its argument, which shows once z_y is taken away
     everywhere = F.softplus(logits, threshold=50).sum(1)
     return everywhere + F.nll_loss(logits, target, reduction="none")  # nll_loss picks -z_y in one kernel
 

@@ -16,8 +16,7 @@ def sigmoid_focal_loss(logits: Tensor, target: Tensor, gamma: float = 2.0) -> Te
     logits, y = full_precision(logits), target[:, None]
     with torch.no_grad():
         wrong = logits.scatter(1, y, -logits.gather(1, y))  # the paper's -z_t: the larger, the more wrong
-        # above the default threshold of 20 softplus would be replaced by its argument: too early for float64
-        cost, q = F.softplus(wrong, threshold=50), wrong.sigmoid_()
+        cost, q = F.softplus(wrong), wrong.sigmoid_()
         fade = q**gamma
         values = torch.linalg.vecdot(fade, cost, dim=1)
         # dℓ/d(wrong) = q^γ (q + γ (1 - q) cost), with the memory of cost

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ._groups import broadcast, grouped_norm_plain
+from ._groups import broadcast, grouped_norm_plain, is_channels_last
 
 
 class GroupedNormCPU(torch.autograd.Function):
@@ -94,12 +94,6 @@ def dense(x: Tensor) -> Tensor:
     return x if is_channels_last(x) else x.contiguous()
 
 
-def is_channels_last(x: Tensor) -> bool:
-    """Whether channels are next to each other in memory; where there is one position only, they are."""
-    one_position = x[0].numel() == x.shape[1]
-    return x.is_contiguous() if one_position else x.dim() == 4 and x.is_contiguous(memory_format=torch.channels_last)
-
-
 def block_of_example(n: int, size: int, blocks: int) -> Tensor:
     """The block (N,) of each example: `size` each, the rest in the last one."""
     return torch.arange(n).div_(size, rounding_mode="floor").clamp_(max=blocks - 1)
@@ -126,11 +120,10 @@ def _rows(x: Tensor) -> Tensor:
 
 def centred_examples(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """A contiguous x without the mean of each example and channel, that mean, and the biased variance (N, C)."""
-    rows = x.flatten(2)
-    center = rows.mean(2)
-    centred = rows - center[:, :, None]
-    spread = torch.linalg.vector_norm(centred, dim=2).square_() / rows.shape[2]
-    return centred.view(x.shape), center, spread
+    center = x.flatten(2).mean(2)
+    centred = x - broadcast(center, x)
+    rows = centred.flatten(2)
+    return centred, center, torch.linalg.vector_norm(rows, dim=2).square_() / rows.shape[2]
 
 
 def part_moments(x: Tensor, size: int, blocks: int) -> tuple[Tensor, Tensor]:

@@ -66,11 +66,18 @@ def grouped_norm_plain(
         y = y + broadcast(bias[None], x)
     with torch.no_grad():
         var, mean = torch.var_mean(values, [d for d in range(x.dim()) if d != 1], correction=0)
-    return y.to(x.dtype), mean, var
+    layout = torch.channels_last if x.dim() == 4 and is_channels_last(x) else torch.contiguous_format
+    return y.to(x.dtype).contiguous(memory_format=layout), mean, var
+
+
+def is_channels_last(x: Tensor) -> bool:
+    """Whether the channels of a position are next to each other in memory; where there is one position, they are."""
+    one_position = x[0].numel() == x.shape[1]
+    return x.is_contiguous() if one_position else x.dim() == 4 and x.is_contiguous(memory_format=torch.channels_last)
 
 
 def _standardized(x: Tensor, blocks: int, groups: int, eps: float) -> Tensor:
-    """x in `blocks` equal blocks, each of mean 0 and variance 1. Only views, so that the memory layout stays."""
+    """x in `blocks` equal blocks, each of mean 0 and variance 1."""
     block = x.unflatten(1, (groups, -1)).unflatten(0, (blocks, -1))
     var, mean = torch.var_mean(block, [1, *range(3, block.dim())], correction=0, keepdim=True)
     return ((block - mean) * (var + eps).rsqrt()).flatten(0, 1).flatten(1, 2)

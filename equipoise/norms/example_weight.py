@@ -66,13 +66,13 @@ def _has_moving_statistics(module: nn.Module) -> bool:
     return hasattr(module, "own_example_weight") or all(getattr(module, name, None) is not None for name in names)
 
 
-def _get(module: nn.Module) -> float:
+def _get(module: Any) -> float:
     if hasattr(module, "example_weight"):
         return module.example_weight
     return next((hook.alpha for hook in module._forward_pre_hooks.values() if isinstance(hook, _Reshape)), 0.0)
 
 
-def _set(module: nn.Module, alpha: float) -> None:
+def _set(module: Any, alpha: float) -> None:
     if hasattr(module, "own_example_weight"):
         module.example_weight = alpha
     elif type(module) in _STOCK or type(module) in _WEIGHTED:
@@ -85,7 +85,7 @@ def _set(module: nn.Module, alpha: float) -> None:
 
 
 class _Weighted(nn.modules.batchnorm._BatchNorm):
-    """What a stock batch norm becomes while it weighs: its parameters, buffers and name stay what and where they are."""
+    """What a stock batch norm becomes while it weighs; its parameters, buffers and name stay as they are."""
 
     example_weight: float
 
@@ -119,7 +119,7 @@ _STOCK: dict[type, type] = {
 _WEIGHTED = {weighted: stock for stock, weighted in _STOCK.items()}
 
 
-def _set_stock(module: nn.Module, alpha: float) -> None:
+def _set_stock(module: Any, alpha: float) -> None:
     module.__dict__.pop("example_weight", None)
     module.__class__ = _WEIGHTED.get(type(module), type(module))
     if alpha:

@@ -6,9 +6,9 @@ import torch
 from torch import Tensor
 
 from ..core import full_precision
-from ._cpu import affine, centred_examples, dense, is_channels_last, part_moments, pool_channels
+from ._cpu import affine, centred_examples, dense, part_moments, pool_channels
 from ._device import on_triton
-from ._groups import broadcast
+from ._groups import broadcast, is_channels_last
 
 
 def example_weighted_norm(

@@ -101,7 +101,8 @@ class Results:
     def answer(self) -> tuple[str, ...]:
         """The verdict in one or two sentences: its headline, then its best method or what so many pairs can tell."""
         said = self.verdict.sentences()
-        second = 2 if any(result.standing == "better" for result in self.verdict.methods[:1]) else 1
+        others = [result.standing for result in self.verdict.methods if result.standing != "baseline"]
+        second = 2 + others.index("better") if "better" in others else 1  # as `Verdict.sentences` orders them
         return (said[0], *said[second : second + 1])
 
     @property

@@ -121,14 +121,14 @@ class Display:
         return next(self.names[recipe.key] for recipe in job.recipes if recipe.key in self.names)
 
     def _bar(self, event: Event, name: str) -> None:
-        if event.worker not in self.bars:
-            self.bars[event.worker] = self.progress.add_task("", total=1, unit="epochs", note="")
+        if event.place not in self.bars:
+            self.bars[event.place] = self.progress.add_task("", total=1, unit="epochs", note="")
         latest = event.latest or {}
         note = f"loss {latest['train_loss']:.3f}"
         if "valid_balanced_accuracy" in latest:
             note += f"  valid {100 * latest['valid_balanced_accuracy']:.1f} %"
         self.progress.update(
-            self.bars[event.worker],
+            self.bars[event.place],
             description=f"  {name}",
             total=event.job.training.plan.epochs,
             completed=event.epoch,

@@ -1,6 +1,6 @@
 """Worker processes for a study's jobs: one thread each, a pipe each, and nothing shared but the store.
 
-A worker that is killed frees its claim (the system does); workers notice at once when the parent dies. So a study may
+A worker that is killed frees its claims (the system does); workers notice at once when the parent dies. So a study may
 be killed at any moment and be run again: what is finished stays, what was under way goes on from its checkpoint.
 """
 
@@ -24,31 +24,31 @@ import torch
 
 from ..store import Store
 from ..train import Stopped
-from .runner import Job, do
+from .runner import Curves, Job, do, do_together, loads_of
 
 RETRY_SECONDS = 0.5  # how often a job that another process is doing is looked at again
 
 
 @dataclass(frozen=True)
 class Event:
-    """What a worker tells: `what` is "epoch", "done", "busy", "stopped" or "fatal"."""
+    """What a worker tells of a job: `what` is "epoch", "done", "busy" or "fatal"."""
 
     what: str
     job: Job
-    worker: int
+    place: int  # of the job among all that are under way: a bar on the screen
     epoch: int = 0
     latest: dict[str, float] | None = None  # the newest value of each curve
     error: str | None = None
 
 
 class Workers:
-    """Runs jobs; iterate over `events()` to watch them. `stop()` lets every worker write its checkpoint and end."""
+    """Runs jobs; iterate over `events()` to watch them. `stop()` lets every worker write its checkpoints and end."""
 
-    def __init__(self, jobs: list[Job], store: Store, device: torch.device, count: int) -> None:
-        self.waiting = deque(jobs)
-        self.store, self.device = store, device
+    def __init__(self, jobs: list[Job], store: Store, device: torch.device, count: int, pack_size: int = 1) -> None:
+        self.store, self.device, self.pack_size = store, device, pack_size
+        self.waiting = deque(loads_of(jobs, device, pack_size))
         self.stopping = False
-        self.seats = [_Seat(number, store.path, str(device)) for number in range(min(count, len(jobs)))]
+        self.seats = [_Seat(number, store.path, str(device)) for number in range(min(count, len(self.waiting)))]
 
     def stop(self) -> None:
         """Ask for a clean end; events go on until all workers have ended."""
@@ -61,11 +61,10 @@ class Workers:
         try:
             while self._dispatch():
                 for seat in self._ready():
-                    if (event := seat.receive()) is None:
-                        continue
-                    if event.what == "busy":
-                        self._look_again_later(event.job)
-                    yield event
+                    for event in seat.receive():
+                        if event.what == "busy":
+                            self._look_again_later(event.job)
+                        yield event
         finally:
             for seat in self.seats:
                 seat.close()
@@ -73,36 +72,36 @@ class Workers:
     def _dispatch(self) -> bool:
         """Give idle workers something to do; whether anything is under way or to come."""
         for seat in self.seats:
-            while not self.stopping and seat.job is None and self.waiting:
-                job = self.waiting.popleft()
-                if not job.finished_in(self.store):
-                    seat.start(job)
-        return any(seat.job for seat in self.seats) or (bool(self.waiting) and not self.stopping)
+            while not self.stopping and not seat.load and self.waiting:
+                load = [job for job in self.waiting.popleft() if not job.finished_in(self.store)]
+                if load:
+                    seat.start(load)
+        return any(seat.load for seat in self.seats) or (bool(self.waiting) and not self.stopping)
 
     def _ready(self) -> list[_Seat]:
         sources: dict[Any, _Seat] = {}
         for seat in self.seats:
-            if seat.job is not None:
+            if seat.load:
                 sources[seat.pipe] = sources[seat.process.sentinel] = seat
         ready = wait(list(sources), timeout=RETRY_SECONDS)
         return list({id(sources[r]): sources[r] for r in ready}.values())
 
     def _look_again_later(self, job: Job) -> None:
         if not self.stopping:
-            self.waiting.append(job)
-            if all(s.job is None for s in self.seats):
+            self.waiting.append([job])
+            if not any(seat.load for seat in self.seats):
                 time.sleep(RETRY_SECONDS)
 
 
 class _Seat:
-    """The parent's end of one worker; a worker that dies is replaced by a new process for the next job."""
+    """The parent's end of one worker; a worker that dies is replaced by a new process for the next load."""
 
     pipe: Connection
     process: BaseProcess
 
     def __init__(self, number: int, path: Path, device: str) -> None:
         self.number, self.path, self.device = number, path, device
-        self.job: Job | None = None
+        self.load: list[Job] = []
         self._spawn()
 
     def _spawn(self) -> None:
@@ -112,34 +111,38 @@ class _Seat:
         self.process.start()
         theirs.close()
 
-    def start(self, job: Job) -> None:
+    def start(self, load: list[Job]) -> None:
         if not self.process.is_alive():
             self._spawn()
-        self.job = job
-        self.send(job)
+        self.load = load
+        self.send(load)
 
-    def send(self, message: Job | None) -> None:
+    def send(self, message: list[Job] | None) -> None:
         with suppress(OSError):  # it died; `receive` will tell
             self.pipe.send(message)
 
-    def receive(self) -> Event | None:
-        """The next event of this worker; its death in the middle of a job is one too."""
-        assert self.job is not None
-        job = self.job
-        try:
-            message = self.pipe.recv() if self.pipe.poll() else None
-        except (EOFError, OSError):
-            message = None
-        if message is None:
-            if self.process.is_alive():
-                return None
-            self.job = None
+    def receive(self) -> list[Event]:
+        """What this worker has told since the last time; its death in the middle of a load is told too."""
+        events: list[Event] = []
+        alive = self.process.is_alive()  # asked first: what it sent before it died is still in the pipe
+        with suppress(EOFError, OSError):
+            while self.load and self.pipe.poll():
+                events += self._told(*self.pipe.recv())
+        if self.load and not alive:
             died = f"a worker process died (exit code {self.process.exitcode}); not enough memory, perhaps"
-            return Event("fatal", job, self.number, error=died)
-        what, epoch, latest, error = message
-        if what != "epoch":
-            self.job = None
-        return Event(what, job, self.number, epoch, latest, error)
+            events += self._told("fatal", 0, 0, None, died)
+        return events
+
+    def _told(
+        self, what: str, member: int, epoch: int, latest: dict[str, float] | None, error: str | None
+    ) -> list[Event]:
+        if what == "idle":
+            self.load = []
+            return []
+        event = Event(what, self.load[member], self.number * 100 + member, epoch, latest, error)
+        if what == "fatal":
+            self.load = []
+        return [event]
 
     def close(self) -> None:
         self.pipe.close()
@@ -149,29 +152,30 @@ class _Seat:
 
 
 def _work(pipe: Connection, path: Path, device_name: str) -> None:
-    """A worker's life: receive a job, do it, tell; end when the parent says so or is gone."""
+    """A worker's life: receive a load, do it, tell; end when the parent says so or is gone."""
     signal(SIGINT, SIG_IGN)  # Ctrl-C reaches the whole process group; the parent decides what it means
     threading.Thread(target=_die_with_parent, daemon=True).start()
     torch.set_num_threads(1)
     store, device = Store(path), torch.device(device_name)
 
-    def tell(epoch: int, curves: dict[str, list[float]]) -> None:
-        pipe.send(("epoch", epoch, {name: values[-1] for name, values in curves.items()}, None))
+    def tell(member: int, epoch: int, curves: Curves) -> None:
+        pipe.send(("epoch", member, epoch, {name: values[-1] for name, values in curves.items()}, None))
 
-    while True:
-        try:
-            job = pipe.recv()
-        except (EOFError, OSError):
-            return
-        if job is None:
-            return
-        try:
-            mine = do(job, store, device, tell, pipe.poll)  # anything that comes meanwhile means stop
-            pipe.send(("done" if mine else "busy", 0, None, None))
-        except Stopped:
-            pipe.send(("stopped", 0, None, None))
-        except Exception as error:
-            pipe.send(("fatal", 0, None, str(error) or repr(error)))
+    with suppress(EOFError, OSError):
+        while (load := pipe.recv()) is not None:
+            try:
+                # anything that comes meanwhile means stop
+                if len(load) == 1:
+                    mine = [do(load[0], store, device, lambda epoch, curves: tell(0, epoch, curves), pipe.poll)]
+                else:
+                    mine = do_together(load, store, device, tell, pipe.poll)
+                for member, ours in enumerate(mine):
+                    pipe.send(("done" if ours else "busy", member, 0, None, None))
+            except Stopped:
+                pass
+            except Exception as error:
+                pipe.send(("fatal", 0, 0, None, str(error) or repr(error)))
+            pipe.send(("idle", 0, 0, None, None))
 
 
 def _die_with_parent() -> None:

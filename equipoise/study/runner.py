@@ -5,9 +5,11 @@ from __future__ import annotations
 import platform
 import time
 import traceback
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import lru_cache, partial
+from typing import Any
 
 import numpy as np
 import torch
@@ -19,9 +21,12 @@ from ..analysis import evaluate
 from ..core import EquipoiseError, Output, Spec
 from ..data import Task, load_task
 from ..store import Record, Store, now
-from ..train import Diverged, Recipe, Run, Stopped, TaskChoice, fit, predict
+from ..train import Diverged, Fitting, Recipe, Run, Stopped, TaskChoice, fit_one, fit_pack, predict
 
-Tell = Callable[[int, dict[str, list[float]]], None]  # epochs done, curves so far
+Curves = dict[str, list[float]]
+Tell = Callable[[int, Curves], None]  # epochs done, curves so far
+TellMember = Callable[[int, int, Curves], None]  # which job, epochs done, curves so far
+Stop = Callable[[], bool]
 
 
 @dataclass(frozen=True)
@@ -51,60 +56,110 @@ def jobs_of(recipes: Iterable[Recipe]) -> list[Job]:
     return [Job(tuple(family.values())) for family in families.values()]
 
 
-def do(job: Job, store: Store, device: torch.device, tell: Tell, stop: Callable[[], bool]) -> bool:
+def do(job: Job, store: Store, device: torch.device, tell: Tell, stop: Stop) -> bool:
     """Do what is missing of `job`; False if another process is at work on it."""
     with store.claim(job.training.key) as mine:
-        if not mine:
-            return False
-        for recipe in job.recipes:
-            if not store.has(recipe.key):
-                work = partial(_correct, recipe, store)
-                if recipe.posthoc is None:
-                    work = partial(_train, recipe, store, device, tell, stop)
+        if mine:
+            for recipe in job.recipes:
+                work = partial(_train, recipe, store, device, tell, stop)
+                if recipe.posthoc is not None:
+                    work = partial(_correct, recipe, store)
                 _recorded(store, recipe, work, device)
-    return True
+    return mine
+
+
+def do_together(jobs: Sequence[Job], store: Store, device: torch.device, tell: TellMember, stop: Stop) -> list[bool]:
+    """The same for several jobs whose trainings can be packed on one GPU; whether each was ours to do."""
+    with ExitStack() as claims:
+        mine = [claims.enter_context(store.claim(job.training.key)) for job in jobs]
+        todo = [i for i, job in enumerate(jobs) if mine[i] and not store.has(job.training.key)]
+        fittings = [_fitting(jobs[i].training, store, device) for i in todo]
+        started = time.monotonic()
+        outcomes = fit_pack(
+            fittings, on_epoch=lambda member, epoch, curves: tell(todo[member], epoch, curves), stop=stop
+        )
+        seconds = (time.monotonic() - started) / max(1, len(todo))  # what each cost of the time they shared
+        for i, fitting, outcome in zip(todo, fittings, outcomes, strict=True):
+            if isinstance(outcome, Diverged):
+                store.put(_failure(jobs[i].training, outcome, seconds, device))
+            else:
+                _keep(fitting, store, seconds)
+    return [
+        ours and do(job, store, device, partial(tell, i), stop)
+        for i, (job, ours) in enumerate(zip(jobs, mine, strict=True))
+    ]
+
+
+def loads_of(jobs: Iterable[Job], device: torch.device, pack_size: int) -> list[list[Job]]:
+    """What a worker is given at a time: on a CPU one job, on a GPU up to `pack_size` that train side by side.
+
+    Only trainings of the same data, batch size and length go together. A procedure decides on the host what a step
+    does, so it cannot be captured and goes alone.
+    """
+    loads: list[list[Job]] = []
+    open_loads: dict[Any, list[Job]] = {}
+    for job in jobs:
+        recipe = job.training
+        alike = (recipe.task, recipe.plan.batch_size, recipe.plan.epochs)
+        load = open_loads.get(alike)
+        if device.type == "cpu" or recipe.procedure or load is None or len(load) >= pack_size:
+            load = []
+            loads.append(load)
+            if not recipe.procedure:
+                open_loads[alike] = load
+        load.append(job)
+    return loads
 
 
 def _recorded(store: Store, recipe: Recipe, work: Callable[[], None], device: torch.device) -> None:
-    """Do `work`; where it fails for a reason of its own, the failure is the record."""
+    """Do `work` unless its record is there; where it fails for a reason of its own, the failure is the record."""
+    if store.has(recipe.key):
+        return
     started = time.monotonic()
     try:
         work()
     except (Stopped, OSError):
         raise
-    except ValueError as error:
+    except Exception as error:
         if isinstance(error.__cause__, OSError):  # a full or read-only disk says nothing about the recipe
             raise
-        store.put(_failure(recipe, error, started, device))
-    except Exception as error:
-        store.put(_failure(recipe, error, started, device))
+        store.put(_failure(recipe, error, time.monotonic() - started, device))
 
 
-def _train(recipe: Recipe, store: Store, device: torch.device, tell: Tell, stop: Callable[[], bool]) -> None:
+def _train(recipe: Recipe, store: Store, device: torch.device, tell: Tell, stop: Stop) -> None:
     started = time.monotonic()
+    fitting = _fitting(recipe, store, device)
+    fit_one(fitting, on_epoch=tell, stop=stop)
+    _keep(fitting, store, time.monotonic() - started)
+
+
+def _fitting(recipe: Recipe, store: Store, device: torch.device) -> Fitting:
+    """The run of a recipe, at its start or where its checkpoint left it."""
     task = task_on(recipe.task, recipe.seed, device)
     weights = load_weights(store.weights(_trained(recipe, store).key)) if recipe.parent else None
-    run = Run(recipe, task, device, weights)
     counts = task.class_counts.numpy()
-    curves = fit(
-        run,
-        evaluate=lambda logits, labels: evaluate(logits, labels, counts),
-        folder=store.scratch(recipe.key),
-        on_epoch=tell,
-        stop=stop,
+    return Fitting(
+        Run(recipe, task, device, weights),
+        lambda logits, labels: evaluate(logits, labels, counts),
+        store.scratch(recipe.key),
     )
+
+
+def _keep(fitting: Fitting, store: Store, seconds: float) -> None:
+    """Write what a finished run came to."""
+    run, recipe, task, curves = fitting.run, fitting.run.recipe, fitting.run.task, fitting.curves
     record = Record(
         key=recipe.key,
         recipe=recipe.to_dict(),
         state="finished",
         class_names=task.class_names,
-        class_counts=tuple(counts.tolist()),
+        class_counts=tuple(task.class_counts.tolist()),
         data=task.fingerprint,
         parameters=sum(p.numel() for p in run.network.parameters()),
-        seconds=time.monotonic() - started,
+        seconds=seconds,
         ended=now(),
         versions=versions(),
-        device=device_name(device),
+        device=device_name(run.device),
         metrics={name: values[-1] for name, values in curves.items()},
         curves=curves,
     )
@@ -158,7 +213,7 @@ def _output(arrays: dict[str, np.ndarray]) -> Output:
     return Output(torch.from_numpy(arrays["logits"]), torch.from_numpy(arrays["features"]).float())
 
 
-def _failure(recipe: Recipe, error: Exception, started: float, device: torch.device) -> Record:
+def _failure(recipe: Recipe, error: Exception, seconds: float, device: torch.device) -> Record:
     told = str(error) if isinstance(error, Diverged | ValueError) else "".join(traceback.format_exception(error))
     return Record(
         key=recipe.key,
@@ -168,7 +223,7 @@ def _failure(recipe: Recipe, error: Exception, started: float, device: torch.dev
         class_counts=(),
         data="",
         parameters=0,
-        seconds=time.monotonic() - started,
+        seconds=seconds,
         ended=now(),
         versions=versions(),
         device=device_name(device),

@@ -23,34 +23,62 @@ class Stopped(Exception):
     """Somebody asked the run to stop; its checkpoint is written."""
 
 
+class Fitting:
+    """One run's way through its epochs: its curves so far and its checkpoints in `folder`.
+
+    The curves have one value an epoch of the training loss and of each validation metric. A run that finds its
+    checkpoint goes on from there and ends with the numbers it would have had.
+    """
+
+    def __init__(self, run: Run, evaluate: Evaluate, folder: Path | None = None) -> None:
+        self.run, self.evaluate, self.folder = run, evaluate, folder
+        self.curves: Curves = load_checkpoint(run, folder) if folder else {}
+
+    @property
+    def epoch(self) -> int:
+        """Epochs done."""
+        return len(self.curves.get("train_loss", []))
+
+    @property
+    def ended(self) -> bool:
+        return self.epoch >= self.run.plan.epochs
+
+    def after_epoch(self, loss: float) -> None:
+        """Note what the epoch came to, and write a checkpoint every few epochs."""
+        self.curves.setdefault("train_loss", []).append(loss)
+        if len(self.run.task.valid):
+            valid = predict(self.run, self.run.task.valid, features=False)
+            for name, value in self.evaluate(valid["logits"], valid["labels"]).items():
+                self.curves.setdefault(f"valid_{name}", []).append(value)
+        if not self.ended and self.epoch % CHECKPOINT_EPOCHS == 0:
+            self.save()
+
+    def save(self) -> None:
+        if self.folder is not None:
+            save_checkpoint(self.run, self.folder, self.curves)
+
+
 def fit(
-    run: Run,
+    run: Run, *, evaluate: Evaluate, folder: Path | None = None, stop: Callable[[], bool] = lambda: False
+) -> Curves:
+    """Train a run to its end and give its curves."""
+    return fit_one(Fitting(run, evaluate, folder), stop=stop)
+
+
+def fit_one(
+    fitting: Fitting,
     *,
-    evaluate: Evaluate,
-    folder: Path | None = None,
     on_epoch: Callable[[int, Curves], None] = lambda epoch, curves: None,
     stop: Callable[[], bool] = lambda: False,
 ) -> Curves:
-    """Train to the end and give the curves: one value an epoch of the training loss and of each validation metric.
-
-    With a `folder`, a checkpoint is written every few epochs and when `stop()` says so; a run found there goes on
-    from its checkpoint and ends with the numbers it would have had.
-    """
-    curves = load_checkpoint(run, folder) if folder else {}
-    first = len(curves.get("train_loss", []))
-    for epoch in range(first, run.plan.epochs):
-        curves.setdefault("train_loss", []).append(run.epoch(epoch))
-        if len(run.task.valid):
-            valid = predict(run, run.task.valid, features=False)
-            for name, value in evaluate(valid["logits"], valid["labels"]).items():
-                curves.setdefault(f"valid_{name}", []).append(value)
-        on_epoch(epoch + 1, curves)
-        ends, stopping = epoch + 1 == run.plan.epochs, stop()
-        if folder and not ends and (stopping or (epoch + 1) % CHECKPOINT_EPOCHS == 0):
-            save_checkpoint(run, folder, curves)
-        if stopping and not ends:
+    """Train to the end and give the curves; when `stop()` says so, write a checkpoint and raise `Stopped`."""
+    while not fitting.ended:
+        fitting.after_epoch(fitting.run.epoch(fitting.epoch))
+        on_epoch(fitting.epoch, fitting.curves)
+        if not fitting.ended and stop():
+            fitting.save()
             raise Stopped
-    return curves
+    return fitting.curves
 
 
 def save_checkpoint(run: Run, folder: Path, curves: Curves) -> None:

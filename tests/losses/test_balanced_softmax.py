@@ -36,6 +36,14 @@ def test_a_label_without_images_has_an_infinite_loss_and_a_finite_gradient():
     assert logits.grad.isfinite().all()
 
 
+def test_a_cast_to_half_precision_keeps_the_counts():
+    # 70000 is beyond the largest float16
+    logits, target = torch.randn(4, 2), torch.tensor([0, 1, 0, 1])
+    loss = BalancedSoftmaxLoss([70000, 3])
+    value = loss(logits, target)
+    assert torch.equal(loss.half()(logits, target), value)
+
+
 @pytest.mark.parametrize("counts", [[0, 0], [-1, 2], [0.5, 1], [[1, 2]], []])
 def test_refuses(counts):
     with pytest.raises(ValueError, match="class_counts"):

@@ -34,6 +34,12 @@ def test_a_label_far_below_does_not_fade():
     assert value.item() == pytest.approx(200.0)
 
 
+def test_link_gives_the_share_of_each_sigmoid():
+    logits = torch.tensor([[2.0, 0.0, -1.0]])
+    share = logits.sigmoid() / logits.sigmoid().sum()
+    torch.testing.assert_close(SigmoidFocalLoss().link(logits).softmax(1), share)
+
+
 def test_refuses():
     with pytest.raises(ValueError, match="gamma must be at least 0"):
         SigmoidFocalLoss(gamma=-1)

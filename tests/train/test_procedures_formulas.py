@@ -195,7 +195,7 @@ def test_m2m_replaces_as_often_as_it_should_by_seeds_of_larger_classes():
     batch = Batch(run.inputs(run.task.train.images[index]), run.task.train.labels[index])
     flat = batch.inputs.flatten(1)
     assert (torch.cdist(flat, flat) < 1).sum() == 30  # all differ, so that the seed can be known again
-    y, rounds, replaced = batch.target.numpy(), 4000, np.zeros((30, 30))
+    y, rounds, replaced = batch.target.numpy(), 1000, np.zeros((30, 30))
     for _ in range(rounds):
         out = run.procedure.replaced(run, batch)
         replaced[np.arange(30), torch.cdist(out.flatten(1), flat).argmin(1)] += 1
@@ -208,7 +208,7 @@ def test_m2m_replaces_as_often_as_it_should_by_seeds_of_larger_classes():
 
 
 def test_m2m_takes_only_what_g_is_sure_of():
-    run = make_run("m2m(start=0.75, beta=0.0, gamma=0.5)", model="cnn_small")
+    run = make_run("m2m(start=0.75, beta=0.0, gamma=0.3, steps=40)", model="cnn_small")
     for number in range(3):
         run.epoch(number)
     run.procedure.start_epoch(run, 3)
@@ -217,7 +217,7 @@ def test_m2m_takes_only_what_g_is_sure_of():
     changed = run.procedure.replaced(run, batch)
     taken = (changed != batch.inputs).flatten(1).any(1)
     sure = run.procedure.g(changed).softmax(1).gather(1, batch.target[:, None]).squeeze(1)
-    assert 0 < taken.sum() < 32 and (sure[taken] >= 0.5).all()
+    assert 0 < taken.sum() < 32 and (sure[taken] >= 0.3).all()
     pixels = changed * run.std[:, None, None] + run.mean[:, None, None]
     assert pixels.min() > -1e-5 and pixels.max() < 1 + 1e-5
     run.procedure.gamma = 1.1

@@ -52,50 +52,48 @@ def warp(images: Tensor, operation: Tensor, strength: Tensor) -> Tensor:
 
 def look_up(images: Tensor, operation: Tensor, strength: Tensor) -> Tensor:
     """AutoContrast, Invert, Equalize, Solarize, Posterize, Contrast and Brightness: grey level -> grey level."""
-    levels = torch.arange(256, device=images.device)
-    pixels = images.flatten(2).long()
+    levels = torch.arange(256.0, device=images.device)  # floats: these whole numbers are exact, and faster to divide
     amount = strength[:, None, None]
     mean = (grey(images).flatten(2).float().mean(2, keepdim=True) + 0.5).floor()
     tables = {
-        "AutoContrast": stretched(pixels, levels),
+        "AutoContrast": stretched(images, levels),
         "Invert": 255 - levels,
-        "Equalize": equalized(pixels, levels),
+        "Equalize": equalized(images, levels),
         "Solarize": torch.where(levels < amount, levels, 255 - levels),
         "Posterize": bits_kept(levels, amount),
-        "Contrast": (mean + amount * (levels - mean)).clamp(0, 255).long(),
-        "Brightness": (amount * levels).clamp(0, 255).long(),
+        "Contrast": mean + amount * (levels - mean),
+        "Brightness": amount * levels,
     }
-    table = levels.expand(*pixels.shape[:2], 256)
+    table = levels.expand(*images.shape[:2], 256)
     for name, other in tables.items():
         table = torch.where(chosen(operation, name)[:, None, None], other, table)
-    return table.to(torch.uint8).gather(2, pixels).view_as(images)
+    return table.clamp(0, 255).to(torch.uint8).gather(2, images.flatten(2).long()).view_as(images)
 
 
-def stretched(pixels: Tensor, levels: Tensor) -> Tensor:
-    """Each channel's darkest pixel to 0 and its lightest to 255: pixels (N, c, hw) -> tables (N, c, 256)."""
-    low, high = pixels.amin(2, keepdim=True), pixels.amax(2, keepdim=True)
-    table = (255 * (levels - low)).div((high - low).clamp_min(1), rounding_mode="floor").clamp(0, 255)
-    return torch.where(high > low, table, levels)
+def stretched(images: Tensor, levels: Tensor) -> Tensor:
+    """Tables (N, c, 256) that take each channel's darkest pixel to 0 and its lightest to 255."""
+    low, high = images.flatten(2).amin(2, keepdim=True).float(), images.flatten(2).amax(2, keepdim=True).float()
+    return torch.where(high > low, 255 * (levels - low) / (high - low), levels)
 
 
-def equalized(pixels: Tensor, levels: Tensor) -> Tensor:
-    """All grey levels of a channel about equally often: pixels (N, c, hw) -> tables (N, c, 256).
+def equalized(images: Tensor, levels: Tensor) -> Tensor:
+    """Tables (N, c, 256) after which all grey levels of a channel are about equally frequent.
 
     A pixel's new level is the number of darker pixels over `step`, a 255th of the pixels below the lightest level.
     """
-    count = torch.zeros(*pixels.shape[:2], 256, dtype=torch.long, device=pixels.device)
-    count.scatter_add_(2, pixels, count.new_ones(()).expand_as(pixels))
+    pixels = images.flatten(2).long()
+    count = levels.new_zeros(*pixels.shape[:2], 256)
+    count.scatter_add_(2, pixels, levels.new_ones(()).expand_as(pixels))
     up_to = count.cumsum(2)
-    below_lightest = torch.where(up_to < pixels.shape[2], up_to, 0).amax(2, keepdim=True)
-    step = below_lightest // 255
-    table = ((up_to - count + step // 2) // step.clamp_min(1)).clamp_max(255)
-    return torch.where(step > 0, table, levels)
+    below_lightest = torch.where(up_to < pixels.shape[2], up_to, 0.0).amax(2, keepdim=True)
+    step = (below_lightest / 255).floor()
+    return torch.where(step > 0, (up_to - count + (step / 2).floor()) / step, levels)
 
 
 def bits_kept(levels: Tensor, bits: Tensor) -> Tensor:
     """Grey levels with their lowest bits cleared; a part of a bit is kept as a whole one."""
-    dropped = (8 - bits).clamp(0, 8).long()
-    return levels >> dropped << dropped
+    dropped = (8 - bits).clamp(0, 8).int()
+    return (levels.int() >> dropped << dropped).float()
 
 
 def blend(images: Tensor, operation: Tensor, strength: Tensor) -> Tensor:
