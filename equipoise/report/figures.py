@@ -39,7 +39,7 @@ def interval_plot(results: Results, wide: bool = True) -> Markup:
     parts.append(line(0, y, width, y, "rule"))
     # on a narrow drawing names stand above the intervals, where lines from top to bottom would cross them
     axis = _difference_axis(results, x, [(top, y)] if wide else tracks, y, wide)
-    label = f"Difference of each method to {results.baseline} with 95 % intervals. " + "; ".join(
+    label = f"Difference of each method to {results.baseline} with 95 % intervals (pairs). " + "; ".join(
         f"{m.name}: {_difference(m, results.metric)}" for m in shown if not m.is_baseline
     )
     return drawing(width, y + 46, label, [*axis, *parts], class_="wide" if wide else "narrow")
@@ -73,7 +73,7 @@ def _interval_row(method: Method, metric: str, x: Scale, y: float, width: float,
     result = method.result
     label, middle = (y + 12, y + 12) if wide else (y + 8, y + 29)
     words = "baseline" if method.is_baseline else _difference(method, metric)
-    name = cut(method.name, 30 if wide else 20)
+    name = cut(method.name, 30 if wide else 19)
     parts = [
         marker(method.index, 6, label, 4.5),
         tag("text", name, tag("title", method.name), class_="name", x=18, y=label + 4.5),
@@ -86,7 +86,7 @@ def _interval_row(method: Method, metric: str, x: Scale, y: float, width: float,
         tip = tag("title", f"{method.name}, seed {seed}: {value(difference, metric, sign=True)}")
         parts.append(tag("circle", tip, class_="seed", cx=x(difference), cy=middle + 11, r=2.2))
     if math.isfinite(result.difference):
-        tip = tag("title", f"{method.name}: {words}, {result.n_pairs} pairs")
+        tip = tag("title", f"{method.name}: {words}")
         parts.append(marker(method.index, x(result.difference), middle, 5, tip))
     return series(method.index, *parts)
 
@@ -96,7 +96,7 @@ def _difference(method: Method, metric: str) -> str:
     if not math.isfinite(result.difference):
         return "no pair with the baseline"
     ends = interval(result.diff_low, result.diff_high, metric, sign=True)
-    return f"{value(result.difference, metric, sign=True)} {ends}"
+    return f"{value(result.difference, metric, sign=True)} {ends} ({result.n_pairs})"
 
 
 def _bar(x: Scale, low: float, high: float, y: float) -> Markup:

@@ -74,7 +74,7 @@ def ranked_table(results: Results) -> Table:
         Column("method", "Method", "a mark says in what a row is unlike the baseline", primary=True, numeric=False),
         _metric_column(results.metric, primary=True),
         Column("difference", f"Δ to {results.baseline}", paired, primary=True, high_first=_up(results.metric)),
-        Column("p_holm", "p\u00a0(Holm)", tested, primary=True),
+        Column("p_holm", "p (Holm)", tested, primary=True),
         Column("standing", "Standing", "what the test says at 5 %", primary=True, numeric=False),
         *(_metric_column(metric) for metric in others),
         Column("parameters", "Parameters", "numbers the network learns", primary=True),

@@ -89,6 +89,7 @@ def test_nothing_is_read_back_from_the_device():
 
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
+@pytest.mark.filterwarnings("ignore:Synchronization debug mode")
 def test_no_synchronisation_on_a_gpu():
     images = torch.randint(0, 256, (8, 3, 32, 32), dtype=torch.uint8, device="cuda")
     generator = torch.Generator("cuda").manual_seed(0)

@@ -24,9 +24,9 @@ def slow_box(h, w, area, aspect, shares, shapes, down, right):
             return int(down * (h - height + 1)), int(right * (w - width + 1)), height, width
     height, width = h, w
     if w / h < aspect[0]:
-        height = round(w / aspect[0])
+        height = max(1, round(w / aspect[0]))
     elif w / h > aspect[1]:
-        width = round(h * aspect[1])
+        width = max(1, round(h * aspect[1]))
     return (h - height) // 2, (w - width) // 2, height, width
 
 
@@ -55,7 +55,7 @@ def slow_bilinear(crop, out_h, out_w):
 
 
 def slow_bicubic(image, box, out_h, out_w):
-    """The box of an image (c, H, W), read with the cubic kernel of a = -0.75 and the image's outermost pixels repeated."""
+    """The box of an image (c, H, W), read with the cubic kernel of a = -0.75; the image's outermost pixels repeated."""
     top, left, h, w = box
     c, image_h, image_w = image.shape
 
@@ -135,9 +135,9 @@ def test_by_hand_nothing_fits():
 def test_by_hand_the_whole_image():
     image = torch.randint(0, 256, (4, 3, 8, 8), dtype=torch.uint8, generator=seeded())
     assert torch.equal(ResizedCrop((1.0, 1.0), (1.0, 1.0), flip=False)(image), image)
-    twice = ResizedCrop((1.0, 1.0), (1.0, 1.0), size=(1, 4), flip=False)(torch.tensor([[[[0.0, 8.0]]]]))
-    # a square cannot be cut out of 1 × 2 pixels at full area: the largest is one pixel, at the left of the middle
-    assert twice.tolist() == [[[[0.0] * 4]]]
+    # of 1 × 3 pixels a square has side 1.7, rounded to 2, and does not fit; the largest is one pixel, in the middle
+    row = torch.tensor([[[[1.0, 8.0, 3.0]]]])
+    assert ResizedCrop((1.0, 1.0), (1.0, 1.0), size=(1, 4), flip=False)(row).tolist() == [[[[8.0] * 4]]]
 
 
 def test_area_aspect_and_place_are_uniform():

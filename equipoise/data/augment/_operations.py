@@ -35,10 +35,10 @@ def chosen(operation: Tensor, name: str) -> Tensor:
 def warp(images: Tensor, operation: Tensor, strength: Tensor) -> Tensor:
     """ShearX, ShearY, TranslateX, TranslateY and Rotate, reading the nearest pixel."""
     n, c, h, w = images.shape
-    shear_x, shear_y, shift_x, shift_y, angle = (
-        torch.where(chosen(operation, name), strength, 0.0)[:, None, None] for name in OPERATIONS[:5]
-    )
-    sin, cos = torch.deg2rad(angle).sin(), torch.deg2rad(angle).cos()
+    mine = operation == torch.arange(5, device=images.device)[:, None]
+    shear_x, shear_y, shift_x, shift_y, degrees = torch.where(mine, strength, 0.0)[:, :, None, None]
+    angle = torch.deg2rad(degrees)
+    sin, cos = angle.sin(), angle.cos()
     x, y = torch.arange(w, device=images.device) + 0.5, torch.arange(h, device=images.device)[:, None] + 0.5
     u, v = x - w / 2, y - h / 2
     # at most one of the three terms is not the identity, so their order does not matter
