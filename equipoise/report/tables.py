@@ -30,12 +30,11 @@ class Cell:
 
 @dataclass(frozen=True)
 class Column:
-    """`note` explains it; `primary` ones are shown on a terminal too; `high_first` ones are sorted downwards first."""
+    """`note` explains it; `high_first` ones are sorted downwards first."""
 
     name: str
     title: str
     note: str
-    primary: bool = False
     numeric: bool = True
     high_first: bool = False
 
@@ -69,23 +68,23 @@ def ranked_table(results: Results) -> Table:
     paired = "mean difference over the seeds both have, with its 95 % interval (pairs)"
     tested = "sign-flip test of the paired differences, adjusted for the number of methods"
     columns = [
-        Column("rank", "#", "rank by the mean", primary=True),
-        Column("tier", "Tier", "within a tier no method is separably worse than its best", primary=True),
-        Column("method", "Method", "a mark says in what a row is unlike the baseline", primary=True, numeric=False),
-        _metric_column(results.metric, primary=True),
-        Column("difference", f"Δ to {results.baseline}", paired, primary=True, high_first=_up(results.metric)),
-        Column("p_holm", "p (Holm)", tested, primary=True),
-        Column("standing", "Standing", "what the test says at 5 %", primary=True, numeric=False),
+        Column("rank", "#", "rank by the mean"),
+        Column("tier", "Tier", "within a tier no method is separably worse than its best"),
+        Column("method", "Method", "a mark says in what a row is unlike the baseline", numeric=False),
+        _metric_column(results.metric),
+        Column("difference", f"Δ to {results.baseline}", paired, high_first=_up(results.metric)),
+        Column("p_holm", "p (Holm)", tested),
+        Column("standing", "Standing", "what the test says at 5 %", numeric=False),
         *(_metric_column(metric) for metric in others),
-        Column("parameters", "Parameters", "numbers the network learns", primary=True),
-        Column("key", "Key", "of the first seed's run, its folder in the store", primary=True, numeric=False),
+        Column("parameters", "Parameters", "numbers the network learns"),
+        Column("key", "Key", "of the first seed's run, its folder in the store", numeric=False),
     ]
     return Table(tuple(columns), tuple(Row(m, _cells(m, results.metric, others)) for m in results.methods))
 
 
-def _metric_column(metric: str, primary: bool = False) -> Column:
+def _metric_column(metric: str) -> Column:
     note = f"{title_of(metric)}: mean ± half of its 95 % interval (number of seeds)"
-    return Column(metric, heading(metric), note, primary, high_first=_up(metric))
+    return Column(metric, heading(metric), note, high_first=_up(metric))
 
 
 def _up(metric: str) -> bool:

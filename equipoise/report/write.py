@@ -11,10 +11,11 @@ from rich.table import Table
 from rich.text import Text
 
 from ..store import Store
-from .collect import Results, collect
+from .collect import Method, Results, collect
 from .markdown import render_markdown
 from .page import render_page
 from .tables import ranked_table, results_csv
+from .words import heading, interval, p_value, value
 
 
 def write_report(store: Store) -> Path:
@@ -33,19 +34,38 @@ def write_report(store: Store) -> Path:
 
 
 def terminal_table(results: Results) -> Table:
-    """The ranked table's main columns, tiers apart. Names are shown as they are, never read as markup."""
-    ranked = ranked_table(results)
-    shown = [i for i, column in enumerate(ranked.columns) if column.primary]
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), show_edge=False)
-    for i in shown:
-        column = ranked.columns[i]
-        table.add_column(Text(column.title), justify="right" if column.numeric else "left")
-    for _, rows in ranked.tiers():
+    """What fits 80 columns of the ranked table, a line between tiers. Names are shown as they are, never as markup."""
+    metric = results.metric
+    caption = _marks(results)
+    table = Table(box=box.SIMPLE_HEAD, padding=0, show_edge=False, caption=caption, caption_justify="left")
+    for title in ("#", "method", "n", heading(metric), f"Δ to {results.baseline}", "p", "standing"):
+        text = title in ("method", "standing")
+        table.add_column(Text(title), justify="left" if text else "right", no_wrap=title != heading(metric))
+    for _, rows in ranked_table(results).tiers():
         for place, row in enumerate(rows, start=1):
-            style = {"better": "bold green", "worse": "red", "baseline": "cyan"}.get(row.method.result.standing, "")
-            cells = [_stacked(row.cells[i].main, row.cells[i].minor, style) for i in shown]
-            table.add_row(*cells, end_section=place == len(rows))
+            table.add_row(*_cells(row.method, metric), end_section=place == len(rows))
     return table
+
+
+def _cells(method: Method, metric: str) -> list[Text]:
+    r = method.result
+    style = {"better": "bold green", "worse": "red", "baseline": "cyan"}.get(r.standing, "")
+    reached = f"± {value((r.high - r.low) / 2, metric)}" if r.n else ""
+    between = interval(r.diff_low, r.diff_high, metric, sign=True) if r.n_pairs else ""
+    return [
+        Text(str(method.rank + 1)),
+        Text(method.name + (" *" if method.marks else ""), style=style),
+        Text(str(r.n)),
+        Text(value(r.mean, metric), style=style).append(f" {reached}", style="dim"),
+        Text(value(r.difference, metric, sign=True), style=style).append(f" {between}", style="dim"),
+        Text(p_value(r.p_holm)),
+        Text(r.standing, style=style),
+    ]
+
+
+def _marks(results: Results) -> Text | None:
+    marked = [f"{m.name} ({', '.join(m.marks)})" for m in results.methods if m.marks]
+    return Text(f"* unlike the baseline: {'; '.join(marked)}", style="dim") if marked else None
 
 
 def print_verdict(results: Results, console: Console) -> None:
@@ -53,9 +73,6 @@ def print_verdict(results: Results, console: Console) -> None:
     console.print(Text(results.question, style="bold"))
     console.print()
     console.print(terminal_table(results))
+    console.print()
     for sentence in results.verdict.sentences():
         console.print(Text(f"• {sentence}"))
-
-
-def _stacked(main: str, minor: str, style: str) -> Text:
-    return Text(main, style=style).append(f"\n{minor}" if minor else "", style="dim")

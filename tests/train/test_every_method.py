@@ -16,6 +16,7 @@ CHANCE = 0.1
 SUITED = {
     "squared_error": "squared_error(kappa=8.0, magnitude=0.83)",
     "crop_flip": "crop_flip(pad=1, flip=False)",
+    "autoaugment": "autoaugment(pad=1, flip=False)",
 }
 
 

@@ -87,7 +87,7 @@ def equalized(images: Tensor, levels: Tensor) -> Tensor:
     up_to = count.cumsum(2)
     below_lightest = torch.where(up_to < pixels.shape[2], up_to, 0.0).amax(2, keepdim=True)
     step = (below_lightest / 255).floor()
-    return torch.where(step > 0, (up_to - count + (step / 2).floor()) / step, levels)
+    return torch.where(step > 0, (up_to - count + step / 2) / step, levels)
 
 
 def bits_kept(levels: Tensor, bits: Tensor) -> Tensor:

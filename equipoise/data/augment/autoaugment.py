@@ -102,7 +102,7 @@ def autoaugment(images: Tensor, policy: str = "cifar10", *, generator: torch.Gen
     happens, sign = torch.rand(2, n, 2, device=device, generator=generator)
     operation, probability, strength = drawn.unbind(2)
     operation = torch.where(happens < probability, operation.long(), -1)
-    strength = torch.where((operation < 6) & (sign < 0.5), -strength, strength)
+    strength = torch.where((operation < 5) & (sign < 0.5), -strength, strength)
     for slot in range(2):
         images = operate(images, operation[:, slot], strength[:, slot])
     return images

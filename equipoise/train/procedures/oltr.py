@@ -28,7 +28,7 @@ def centroid_loss(
     distance = squared_distances(full_precision(features), centroids)
     own = F.one_hot(target, len(centroids)).bool()
     attracting = distance.where(own, 0).sum(1).mean() / 2
-    repelling = (margin - distance.where(own, 0).mean()).clamp_min(0)
+    repelling = (margin - distance.where(~own, 0).mean()).clamp_min(0)
     return attracting + repel * repelling
 
 
