@@ -91,8 +91,7 @@ class ResizedCrop(Augment):
         aspect: smallest and largest width : height. 3/4 to 4/3 in both.
         size: the output's (height, width), or the side of a square; None keeps the input's.
         flip: whether to mirror; off for digits and letters, which a mirror changes.
-        mode: "bilinear", or "bicubic" as in the code of the paper on loss functions, at several times the cost on a
-            CPU.
+        mode: "bilinear", or "bicubic" as in the code of the paper on loss functions, at about twice the cost on a CPU.
 
     Differs from the paper: boxes scaled down are read at points, without averaging; that happens only where `size`
     is smaller than the input. Positions are kept within the box's outermost pixel centres, which is the usual
