@@ -16,7 +16,8 @@ FOLDER = Path(__file__).parent / "methods"
 def page(card: Card) -> str:
     """One screen: what it does, formula, plain use, recipe use, parameters, differences, reference."""
     doc = inspect.getdoc(card.factory) or ""
-    module = ".".join(card.factory.__module__.split(".")[:2])
+    depth = 3 if ".train." in card.factory.__module__ else 2
+    module = ".".join(card.factory.__module__.split(".")[:depth])
     parts = [
         f"# `{card.name}`",
         f"*{card.kind}* · `from {module} import {card.factory.__name__}`"

@@ -29,6 +29,9 @@ from .runner import Job, jobs_of
 from .study import Study
 
 
+PACK_SIZE = 8  # runs side by side on a GPU; on an H200 sixteen small networks are no faster (docs/results/engine.md)
+
+
 class Interrupted(Exception):
     """The user pressed Ctrl-C; all that was done is kept."""
 
@@ -50,7 +53,7 @@ def run_study(study: Study, store: Store, device: torch.device, workers: int, co
     if not missing:
         console.print(f"All {len(names)} runs are in {store.path} already.")
         return
-    pool = Workers(missing, store, device, workers)
+    pool = Workers(missing, store, device, workers, PACK_SIZE)
     with _stop_on_interrupt(pool, console), Display(console, names, len(jobs), len(jobs) - len(missing)) as display:
         for event in pool.events():
             display.show(event, store)

@@ -156,6 +156,7 @@ def _work(pipe: Connection, path: Path, device_name: str) -> None:
     signal(SIGINT, SIG_IGN)  # Ctrl-C reaches the whole process group; the parent decides what it means
     threading.Thread(target=_die_with_parent, daemon=True).start()
     torch.set_num_threads(1)
+    torch.backends.cudnn.benchmark = True  # shapes never change, so the search for the fastest convolution pays
     store, device = Store(path), torch.device(device_name)
 
     def tell(member: int, epoch: int, curves: Curves) -> None:

@@ -72,22 +72,32 @@ def do_together(jobs: Sequence[Job], store: Store, device: torch.device, tell: T
     """The same for several jobs whose trainings can be packed on one GPU; whether each was ours to do."""
     with ExitStack() as claims:
         mine = [claims.enter_context(store.claim(job.training.key)) for job in jobs]
-        todo = [i for i, job in enumerate(jobs) if mine[i] and not store.has(job.training.key)]
-        fittings = [_fitting(jobs[i].training, store, device) for i in todo]
-        started = time.monotonic()
-        outcomes = fit_pack(
-            fittings, on_epoch=lambda member, epoch, curves: tell(todo[member], epoch, curves), stop=stop
-        )
-        seconds = (time.monotonic() - started) / max(1, len(todo))  # what each cost of the time they shared
-        for i, fitting, outcome in zip(todo, fittings, outcomes, strict=True):
-            if isinstance(outcome, Diverged):
-                store.put(_failure(jobs[i].training, outcome, seconds, device))
-            else:
-                _keep(fitting, store, seconds)
+        members: dict[int, Fitting] = {}
+        for i, job in enumerate(jobs):
+            if mine[i]:
+                _recorded(store, job.training, partial(_join, members, i, job.training, store, device), device)
+        _train_together(members, store, device, tell, stop)
     return [
         ours and do(job, store, device, partial(tell, i), stop)
         for i, (job, ours) in enumerate(zip(jobs, mine, strict=True))
     ]
+
+
+def _join(members: dict[int, Fitting], place: int, recipe: Recipe, store: Store, device: torch.device) -> None:
+    members[place] = _fitting(recipe, store, device)
+
+
+def _train_together(
+    members: dict[int, Fitting], store: Store, device: torch.device, tell: TellMember, stop: Stop
+) -> None:
+    started, places = time.monotonic(), list(members)
+    outcomes = fit_pack(list(members.values()), on_epoch=lambda member, *news: tell(places[member], *news), stop=stop)
+    seconds = (time.monotonic() - started) / max(1, len(members))  # what each cost of the time they shared
+    for fitting, outcome in zip(members.values(), outcomes, strict=True):
+        if isinstance(outcome, Diverged):
+            store.put(_failure(fitting.run.recipe, outcome, seconds, device))
+        else:
+            _keep(fitting, store, seconds)
 
 
 def loads_of(jobs: Iterable[Job], device: torch.device, pack_size: int) -> list[list[Job]]:
