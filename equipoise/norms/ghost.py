@@ -22,7 +22,8 @@ class GhostBatchNorm2d(Norm):
         ghost_size: B', examples in a ghost batch. 16 has the best accuracy with example weighing in the paper's
             table 1; it is worth tuning. At 2 or less, batch-group norm serves better.
         eps: 1e-5, as in the authors' code.
-        decay: what the moving averages keep at each batch; 0.99 in the authors' code (PyTorch's batch norm: 0.9).
+        decay: what the moving averages keep at each batch; 0.99 in the authors' code (PyTorch's batch norm: 0.9). They
+            need some 500 batches to arrive; for shorter training keep less.
 
     The last ghost batch has what is left over. Where it would have a single value for each channel (one example, one
     position) it joins the one before. The moving averages take one step for each batch, from E[x] and E[x²] over all

@@ -20,7 +20,7 @@ imbalance = "long_tailed"
 ratio = 20
 [base]
 model = "cnn_small"
-epochs = 16
+epochs = 10
 [methods.plain]
 [methods.class_balanced]
 weighting = "effective_number(beta=0.999)"
@@ -105,7 +105,7 @@ def test_two_at_once_share_the_work(study, tmp_path):
 
 @pytest.mark.slow
 def test_ctrl_c_stops_cleanly_and_says_how_to_go_on(study, tmp_path):
-    study.write_text(STUDY.replace("epochs = 16", "epochs = 400"))
+    study.write_text(STUDY.replace("epochs = 10", "epochs = 400"))
     process = start(study, tmp_path / "out")
     deadline = time.monotonic() + 60
     while not any((tmp_path / "out").glob("unfinished/*/checkpoint.pt")) and time.monotonic() < deadline:
