@@ -10,8 +10,7 @@ from torch import Tensor, nn
 
 from .. import checks
 from ..core import signature_repr
-from ._cpu import pool_channels
-from ._groups import Block, grouped_norm
+from ._groups import Block, grouped_norm, pool_channels
 from ._moving import moving_variance, set_moving, update_moving
 from .weighing import example_weighted_norm
 

@@ -1,168 +1,172 @@
 """Fast ways on the CPU, composed of PyTorch's own kernels.
 
-Three of them do the work, each in one pass over memory: the mean over positions, the affine map of batch norm's
-inference, and the two sums of batch norm's backward. The layout decides how they are called. Contiguous
-(N, C, H, W) tensors are viewed as (1, N·C, H·W), so that every example has its own "channels" in one call;
-channels_last ones cannot be, and are cut into blocks of examples, which are views too.
+A tensor (N, C, *) is seen as K equal blocks of consecutive examples. How it lies in memory decides which kernels are
+fast. Where channels come last, a block is a matrix (positions, C), and batch norm's own kernels for statistics and for
+the sums of its backward take it as it is. Else each (example, channel) is a contiguous row, viewed as one of N·C
+channels of a single example, so that one call of such a kernel does all rows.
+
+Statistics and coefficients are (K, r, C): r = 1 where a block shares them, r = N / K where each example has its own.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
-from ._groups import broadcast, grouped_norm_plain, is_channels_last
+from ._groups import grouped_norm_plain, is_channels_last, pool_channels
+
+_LONG_ROW = 256  # positions from which group norm's kernel beats three simpler ones
+_LARGE_BLOCK = 2**14  # values from which a call of its own pays for a block
 
 
 class GroupedNormCPU(torch.autograd.Function):
-    """`grouped_norm_plain` at the speed of batch norm. Keeps x, and mean and deviation of each block, for backward."""
+    """`grouped_norm_plain` for equal blocks. Keeps x, and mean and deviation of each block, for backward."""
 
     @staticmethod
     def forward(
-        ctx: Any, x: Tensor, weight: Tensor | None, bias: Tensor | None, size: int, blocks: int, groups: int, eps: float
+        ctx: Any, x: Tensor, weight: Tensor | None, bias: Tensor | None, blocks: int, groups: int, eps: float
     ) -> tuple[Tensor, Tensor, Tensor]:
         x = dense(x)
-        block = block_of_example(len(x), size, blocks)
-        if is_channels_last(x):
-            mean, var = part_moments(x, size, blocks)
-        else:
-            centred, center, spread = centred_examples(x)
-            mean = _block_mean(center, block, blocks)
-            var = _block_mean(spread + (center - mean[block]).square(), block, blocks)
-        share = torch.bincount(block).to(x.dtype) / len(x)
-        batch_mean = share @ mean
-        batch_var = share @ (var + (mean - batch_mean).square())
-
+        seen = moments(x, blocks)
+        mean = seen.mean.mean(1, keepdim=True)
+        var = (seen.var + (seen.mean - mean).square()).mean(1, keepdim=True)
+        batch_mean = mean.mean((0, 1))
+        batch_var = (var + (mean - batch_mean).square()).mean((0, 1))
         mean, var = pool_channels(mean, var, groups)
         rstd = (var + eps).rsqrt()
-        scale = rstd if weight is None else rstd * weight
-        beta = 0 if bias is None else bias
-        if is_channels_last(x):
-            y = affine(x, scale[block], (beta - mean * scale)[block])
-        else:
-            y = affine(centred, scale[block], beta + (center - mean[block]) * scale[block], out=centred)
+        y = apply(seen, mean, rstd, weight, bias)
         ctx.save_for_backward(x, weight, bias, mean, rstd)
-        ctx.geometry = size, blocks, groups, eps
+        ctx.geometry = blocks, groups, eps
         ctx.mark_non_differentiable(batch_mean, batch_var)
         return y, batch_mean, batch_var
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor, *_: Tensor) -> tuple[Tensor | None, ...]:
         x, weight, bias, mean, rstd = ctx.saved_tensors
+        blocks, groups, eps = ctx.geometry
         if torch.is_grad_enabled():  # somebody differentiates twice
-            return *twice_differentiable(grad, x, weight, bias, *ctx.geometry), None, None, None, None
-        size, blocks, groups, _eps = ctx.geometry
+            return *_twice_differentiable(grad, x, weight, bias, blocks, groups, eps), None, None, None
         x = dense(x)
-        grad = grad.contiguous(memory_format=torch.channels_last if is_channels_last(x) else torch.contiguous_format)
-        block = block_of_example(len(x), size, blocks)
-        if is_channels_last(x):
-            dot, total = part_sums(grad, x, mean, rstd, size, blocks)  # Σ dy·x̂ and Σ dy of each block and channel
-        else:
-            dot, total = (
-                torch.zeros_like(mean).index_add_(0, block, s) for s in example_sums(grad, x, mean[block], rstd[block])
-            )
-        d_weight, d_bias = (None if weight is None else dot.sum(0)), (None if bias is None else total.sum(0))
+        grad = grad.contiguous(memory_format=torch.channels_last if is_columns(x) else torch.contiguous_format)
+        dot, total = sums(grad, x, mean, rstd)  # Σ dy·x̂ and Σ dy, by block and channel
+        d_weight = None if weight is None else dot.sum((0, 1))
+        d_bias = None if bias is None else total.sum((0, 1))
 
-        # dx = rstd (γ dy - mean(γ dy) - x̂ mean(γ dy x̂)), the means over the block; as a map a·dy + b·x + c
-        if weight is not None:
-            dot, total = dot * weight, total * weight
-        values = torch.bincount(block)[:, None] * (x[0].numel() // groups)
-        dot, total = (spread_groups(s.unflatten(1, (groups, -1)).sum(2) / values, x.shape[1]) for s in (dot, total))
-        b = -(rstd.square()) * dot
-        c = -rstd * total - b * mean
-        d_x = affine(grad, (rstd if weight is None else rstd * weight)[block], c[block])
-        d_x.addcmul_(x, broadcast(b[block], x))
-        return d_x, d_weight, d_bias, None, None, None, None
+        # dx = rstd (γ dy - mean(γ dy) - x̂ mean(γ dy x̂)), the means over the block, written as a·dy + b·x + c
+        a = rstd if weight is None else rstd * weight
+        values = x.numel() // (blocks * groups)
+        gamma = 1.0 if weight is None else weight
+        b = -rstd.square() * _pool_sum(dot * gamma, groups) / values
+        c = -rstd * _pool_sum(total * gamma, groups) / values - b * mean
+        return add_scaled(affine(grad, a, c), x, b), d_weight, d_bias, None, None, None
 
 
-def twice_differentiable(
-    grad: Tensor, x: Tensor, weight: Tensor | None, bias: Tensor | None, *geometry: Any
+def _twice_differentiable(
+    grad: Tensor, x: Tensor, weight: Tensor | None, bias: Tensor | None, blocks: int, groups: int, eps: float
 ) -> tuple[Tensor | None, ...]:
     """Gradients for x, γ and β that have gradients themselves, by way of the plain formula."""
-    y = grouped_norm_plain(x, weight, bias, *geometry)[0]
+    y = grouped_norm_plain(x, weight, bias, len(x) // blocks, blocks, groups, eps)[0]
     wanted = [t for t in (x, weight, bias) if t is not None and t.requires_grad]
     found = iter(torch.autograd.grad(y, wanted, grad, create_graph=True))
     return tuple(next(found) if t is not None and t.requires_grad else None for t in (x, weight, bias))
+
+
+def _pool_sum(values: Tensor, groups: int) -> Tensor:
+    """Sums (K, 1, C) of channels -> those of their channel group, (K, 1, C) again."""
+    width = values.shape[2] // groups
+    return values if width == 1 else values.unflatten(2, (groups, width)).sum(3).repeat_interleave(width, 2)
 
 
 # -- layout ----------------------------------------------------------------------------------------------------------
 
 
 def dense(x: Tensor) -> Tensor:
-    return x if is_channels_last(x) else x.contiguous()
+    return x if is_columns(x) else x.contiguous()
 
 
-def block_of_example(n: int, size: int, blocks: int) -> Tensor:
-    """The block (N,) of each example: `size` each, the rest in the last one."""
-    return torch.arange(n).div_(size, rounding_mode="floor").clamp_(max=blocks - 1)
+def is_columns(x: Tensor) -> bool:
+    """Whether x is treated as matrices (positions, C); where there is one position, it is one either way."""
+    return is_channels_last(x) or (x.is_contiguous() and x[0].numel() == x.shape[1])
 
 
-def _block_mean(values: Tensor, block: Tensor, blocks: int) -> Tensor:
-    """(N, C) -> (blocks, C)."""
-    total = values.new_zeros(blocks, values.shape[1]).index_add_(0, block, values)
-    return total / torch.bincount(block)[:, None]
-
-
-def _parts(x: Tensor, size: int, blocks: int) -> list[Tensor]:
-    last = (blocks - 1) * size
-    return [*x[:last].split(size), x[last:]] if last else [x]
+def _columns(x: Tensor, blocks: int) -> Tensor:
+    """x with channels last as (K, M, C), M the positions of all examples of a block."""
+    return x.movedim(1, -1).reshape(blocks, -1, x.shape[1])
 
 
 def _rows(x: Tensor) -> Tensor:
-    """A contiguous (N, C, *) tensor as (1, N·C, positions)."""
+    """A contiguous x as (1, N·C, positions)."""
     return x.view(1, x.shape[0] * x.shape[1], -1)
+
+
+def _of_rows(values: Tensor, x: Tensor) -> Tensor:
+    """(K, r, C) -> (N·C,)."""
+    blocks, _, channels = values.shape
+    return values.expand(blocks, len(x) // blocks, channels).reshape(-1)
 
 
 # -- statistics ------------------------------------------------------------------------------------------------------
 
 
-def centred_examples(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """A contiguous x without the mean of each example and channel, that mean, and the biased variance (N, C)."""
-    center = x.flatten(2).mean(2)
-    centred = x - broadcast(center, x)
-    rows = centred.flatten(2)
-    return centred, center, torch.linalg.vector_norm(rows, dim=2).square_() / rows.shape[2]
+class Moments(NamedTuple):
+    """Mean and biased variance (K, r, C) of x, which is `base` · `unit` + `origin`."""
+
+    base: Tensor
+    unit: Tensor | None
+    origin: Tensor | None
+    mean: Tensor
+    var: Tensor
 
 
-def part_moments(x: Tensor, size: int, blocks: int) -> tuple[Tensor, Tensor]:
-    """Mean and biased variance (blocks, C) of a channels_last x."""
-    moments = [torch.batch_norm_update_stats(part, None, None, 0.0) for part in _parts(x, size, blocks)]
-    return torch.stack([m for m, _ in moments]), torch.stack([v for _, v in moments])
+def moments(x: Tensor, blocks: int) -> Moments:
+    """Over each block where channels come last, else over each example. `base` may be written to unless it is x."""
+    if is_columns(x):
+        return _column_moments(x, blocks)
+    n, channels = x.shape[:2]
+    positions = x[0, 0].numel()
+    shape = (blocks, n // blocks, channels)
+    if positions >= _LONG_ROW:
+        tiny = 1e-10
+        base, mean, rstd = torch.native_group_norm(x, None, None, n, channels, positions, channels, tiny)
+        mean, unit = mean.view(shape), rstd.view(shape).reciprocal()
+        return Moments(base, unit, mean, mean, (unit.square() - tiny).clamp_(min=0))
+    mean = x.flatten(2).mean(2)
+    base = x - mean.view(*mean.shape, *[1] * (x.dim() - 2))
+    var = torch.linalg.vector_norm(base.flatten(2), dim=2).square_() / positions
+    return Moments(base, None, mean.view(shape), mean.view(shape), var.view(shape))
 
 
-def pool_channels(mean: Tensor, var: Tensor, groups: int) -> tuple[Tensor, Tensor]:
-    """Moments (…, C) of channels -> those of the channel group they belong to, (…, C) again."""
-    channels = mean.shape[-1]
-    if groups == channels:
-        return mean, var
-    mean, var = mean.unflatten(-1, (groups, -1)), var.unflatten(-1, (groups, -1))
-    center = mean.mean(-1, keepdim=True)
-    var = (var + (mean - center).square()).mean(-1)
-    return spread_groups(center.squeeze(-1), channels), spread_groups(var, channels)
+def _column_moments(x: Tensor, blocks: int) -> Moments:
+    columns = _columns(x, blocks)
+    if columns[0].numel() >= _LARGE_BLOCK or blocks == 1:
+        parts = [torch.batch_norm_update_stats(part, None, None, 0.0) for part in columns.unbind()]
+        mean, var = torch.stack([m for m, _ in parts]), torch.stack([v for _, v in parts])
+        return Moments(x, None, None, mean[:, None], var[:, None])
+    mean = columns.mean(1, keepdim=True)
+    base = torch.empty_like(x)
+    centred = torch.sub(columns, mean, out=_columns(base, blocks))
+    return Moments(base, None, mean, mean, centred.square().mean(1, keepdim=True))
 
 
-def spread_groups(values: Tensor, channels: int) -> Tensor:
-    """(…, groups) -> (…, C)."""
-    return values.repeat_interleave(channels // values.shape[-1], -1)
+def sums(grad: Tensor, x: Tensor, mean: Tensor, rstd: Tensor) -> tuple[Tensor, Tensor]:
+    """Σ dy·x̂ and Σ dy (K, 1, C) of each block and channel, for statistics (K, 1, C)."""
+    blocks = len(mean)
+    if not is_columns(x):
+        dot, total = _backward_sums(_rows(grad), _rows(x), _of_rows(mean, x), _of_rows(rstd, x))
+        return tuple(s.view(blocks, -1, x.shape[1]).sum(1, keepdim=True) for s in (dot, total))  # type: ignore[return-value]
+    grads, columns = _columns(grad, blocks), _columns(x, blocks)
+    if columns[0].numel() >= _LARGE_BLOCK or blocks == 1:
+        each = zip(grads.unbind(), columns.unbind(), mean[:, 0].unbind(), rstd[:, 0].unbind(), strict=True)
+        parts = [_backward_sums(*part) for part in each]
+        return torch.stack([d for d, _ in parts])[:, None], torch.stack([t for _, t in parts])[:, None]
+    total = grads.sum(1, keepdim=True)
+    return ((grads * columns).sum(1, keepdim=True) - mean * total) * rstd, total
 
 
-def example_sums(grad: Tensor, x: Tensor, mean: Tensor, rstd: Tensor) -> tuple[Tensor, Tensor]:
-    """Σ dy·x̂ and Σ dy over positions (N, C), for contiguous tensors."""
-    dot, total = _sums(_rows(grad), _rows(x), mean.flatten(), rstd.flatten())
-    return dot.view_as(mean), total.view_as(mean)
-
-
-def part_sums(grad: Tensor, x: Tensor, mean: Tensor, rstd: Tensor, size: int, blocks: int) -> tuple[Tensor, Tensor]:
-    """Σ dy·x̂ and Σ dy over each block (blocks, C), for channels_last tensors."""
-    each = zip(_parts(grad, size, blocks), _parts(x, size, blocks), mean.unbind(), rstd.unbind(), strict=True)
-    sums = [_sums(*part) for part in each]
-    return torch.stack([d for d, _ in sums]), torch.stack([t for _, t in sums])
-
-
-def _sums(grad: Tensor, x: Tensor, mean: Tensor, rstd: Tensor) -> tuple[Tensor, Tensor]:
-    """Σ dy·x̂ and Σ dy for each channel: what batch norm's backward gives as gradients of γ and β."""
+def _backward_sums(grad: Tensor, x: Tensor, mean: Tensor, rstd: Tensor) -> tuple[Tensor, Tensor]:
+    """Σ dy·x̂ and Σ dy by channel: what batch norm's backward gives as gradients of γ and β."""
     only_sums = [False, True, True]
     _, dot, total = torch.ops.aten.native_batch_norm_backward(
         grad, x, None, None, None, mean, rstd, True, 0.0, only_sums
@@ -170,16 +174,35 @@ def _sums(grad: Tensor, x: Tensor, mean: Tensor, rstd: Tensor) -> tuple[Tensor, 
     return dot, total
 
 
-# -- the map ---------------------------------------------------------------------------------------------------------
+# -- maps ------------------------------------------------------------------------------------------------------------
 
 
-def affine(x: Tensor, scale: Tensor, shift: Tensor, out: Tensor | None = None) -> Tensor:
-    """scale · x + shift, one number for each example and channel (N, C); a contiguous result may go into `out`."""
-    if is_channels_last(x):
-        return torch.addcmul(broadcast(shift, x), x, broadcast(scale, x))
-    out = torch.empty_like(x) if out is None else out
-    zeros, ones, unused = torch.zeros(scale.numel(), dtype=x.dtype), torch.ones_like(scale).view(-1), x.new_empty(0)
-    torch.native_batch_norm(
-        _rows(x), scale.reshape(-1), shift.reshape(-1), zeros, ones, False, 0.0, 0.0, out=(_rows(out), unused, unused)
-    )
+def apply(seen: Moments, mean: Tensor, rstd: Tensor, weight: Tensor | None, bias: Tensor | None) -> Tensor:
+    """(x - mean) · rstd · γ + β, for statistics (K, r, C)."""
+    scale = rstd if weight is None else rstd * weight
+    shift = -mean * scale if seen.origin is None else (seen.origin - mean) * scale
+    shift = shift if bias is None else shift + bias
+    return affine(seen.base, scale if seen.unit is None else scale * seen.unit, shift, into_x=seen.origin is not None)
+
+
+def affine(x: Tensor, scale: Tensor, shift: Tensor, into_x: bool = False) -> Tensor:
+    """scale · x + shift, for coefficients (K, r, C)."""
+    out = x if into_x else torch.empty_like(x)
+    if is_columns(x):
+        blocks = len(shift)
+        torch.addcmul(shift, _columns(x, blocks), scale, out=_columns(out, blocks))
+        return out
+    weight, bias = _of_rows(scale, x), _of_rows(shift, x)
+    mean, var, unused = torch.zeros_like(bias), torch.ones_like(bias), bias.new_empty(0)
+    torch.native_batch_norm(_rows(x), weight, bias, mean, var, False, 0.0, 0.0, out=(_rows(out), unused, unused))
+    return out
+
+
+def add_scaled(out: Tensor, x: Tensor, scale: Tensor) -> Tensor:
+    """out + scale · x, in place, for coefficients (K, 1, C)."""
+    blocks = len(scale)
+    if is_columns(x):
+        _columns(out, blocks).addcmul_(_columns(x, blocks), scale)
+    else:
+        _rows(out)[0].addcmul_(_rows(x)[0], _of_rows(scale, x)[:, None])
     return out

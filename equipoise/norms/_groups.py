@@ -6,7 +6,8 @@ norm.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -41,8 +42,8 @@ def grouped_norm(
     if x.device.type == "cpu":
         from ._cpu import GroupedNormCPU
 
-        wide = (t if t is None else full_precision(t) for t in (x, weight, bias))
-        y, mean, var = GroupedNormCPU.apply(*wide, size, blocks, groups, eps)
+        wide = [t if t is None else full_precision(t) for t in (x, weight, bias)]
+        y, mean, var = _with_rest(wide, size, blocks, lambda part, k: GroupedNormCPU.apply(*part, k, groups, eps))
         return y.to(x.dtype), mean, var
     if on_triton(x) and groups == x.shape[1] and x.dtype != torch.float64:
         from ._triton import GhostNormTriton
@@ -66,14 +67,39 @@ def grouped_norm_plain(
         y = y + broadcast(bias[None], x)
     with torch.no_grad():
         var, mean = torch.var_mean(values, [d for d in range(x.dim()) if d != 1], correction=0)
-    layout = torch.channels_last if x.dim() == 4 and is_channels_last(x) else torch.contiguous_format
+    layout = torch.channels_last if is_channels_last(x) else torch.contiguous_format
     return y.to(x.dtype).contiguous(memory_format=layout), mean, var
 
 
 def is_channels_last(x: Tensor) -> bool:
-    """Whether the channels of a position are next to each other in memory; where there is one position, they are."""
-    one_position = x[0].numel() == x.shape[1]
-    return x.is_contiguous() if one_position else x.dim() == 4 and x.is_contiguous(memory_format=torch.channels_last)
+    return x.dim() == 4 and x.is_contiguous(memory_format=torch.channels_last)
+
+
+def _with_rest(
+    inputs: list[Any], size: int, blocks: int, norm: Callable[[list[Any], int], tuple[Tensor, Tensor, Tensor]]
+) -> tuple[Tensor, Tensor, Tensor]:
+    """`norm`, which takes equal blocks, on blocks of which the last may differ from the others."""
+    x, *affine = inputs
+    if blocks == 1 or len(x) == size * blocks:
+        return norm(inputs, blocks)
+    cut = (blocks - 1) * size
+    first, first_mean, first_var = norm([x[:cut], *affine], blocks - 1)
+    last, last_mean, last_var = norm([x[cut:], *affine], 1)
+    share = cut / len(x)
+    mean = torch.lerp(last_mean, first_mean, share)
+    var = torch.lerp(last_var, first_var, share) + share * (1 - share) * (first_mean - last_mean).square()
+    return torch.cat([first, last]), mean, var
+
+
+def pool_channels(mean: Tensor, var: Tensor, groups: int) -> tuple[Tensor, Tensor]:
+    """Moments (…, C) of channels -> those of the channel group they belong to, (…, C) again."""
+    width = mean.shape[-1] // groups
+    if width == 1:
+        return mean, var
+    mean, var = mean.unflatten(-1, (groups, width)), var.unflatten(-1, (groups, width))
+    center = mean.mean(-1, keepdim=True)
+    var = (var + (mean - center).square()).mean(-1)
+    return center.squeeze(-1).repeat_interleave(width, -1), var.repeat_interleave(width, -1)
 
 
 def _standardized(x: Tensor, blocks: int, groups: int, eps: float) -> Tensor:

@@ -6,9 +6,9 @@ import torch
 from torch import Tensor
 
 from ..core import full_precision
-from ._cpu import affine, centred_examples, dense, part_moments, pool_channels
+from ._cpu import apply, dense, moments
 from ._device import on_triton
-from ._groups import broadcast, is_channels_last
+from ._groups import broadcast, pool_channels
 
 
 def example_weighted_norm(
@@ -47,32 +47,24 @@ def example_weighted_norm(
         from ._triton_weighing import example_weighted_triton
 
         return example_weighted_triton(x, mean, var, weight, bias, alpha, eps)
+    values = full_precision(x)
     fast = x.device.type == "cpu" and not graph and not torch.compiler.is_compiling()
-    values, origin, own_mean, own_var = _example_moments(full_precision(x), fast)
+    if fast:
+        seen = moments(dense(values), len(x))
+        own_mean, own_var = seen.mean[:, 0], seen.var[:, 0]
+    else:
+        rows = values.flatten(2)
+        own_mean = rows.mean(2)
+        own_var = (rows - own_mean[:, :, None]).square().mean(2)
     own_mean, own_var = pool_channels(own_mean, own_var, groups)
     mean, var = pool_channels(mean.to(values.dtype), var.to(values.dtype), groups)
 
     gap = own_mean - mean
     mu = mean + alpha * gap
-    variance = alpha * own_var + (1 - alpha) * var + alpha * (1 - alpha) * gap.square()
+    rstd = (alpha * own_var + (1 - alpha) * var + alpha * (1 - alpha) * gap.square() + eps).rsqrt()
 
-    scale = (variance + eps).rsqrt()
-    scale = scale if weight is None else scale * weight
-    shift = (origin - mu) * scale
-    shift = shift if bias is None else shift + bias
-    y = affine(values, scale, shift) if fast else values * broadcast(scale, x) + broadcast(shift, x)
-    return y.to(x.dtype)
-
-
-def _example_moments(x: Tensor, fast: bool) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """x less an origin (N, C), that origin, and mean and biased variance (N, C) over the positions of each example."""
-    if fast and is_channels_last(x := dense(x)):
-        mean, var = part_moments(x, 1, len(x))
-        return x, torch.zeros_like(mean), mean, var
     if fast:
-        centred, mean, var = centred_examples(x)
-    else:
-        mean = x.flatten(2).mean(2)
-        centred = x - broadcast(mean, x)
-        var = centred.flatten(2).square().mean(2)
-    return centred, mean, mean, var
+        return apply(seen, mu[:, None], rstd[:, None], weight, bias).to(x.dtype)
+    y = (values - broadcast(mu, x)) * broadcast(rstd, x)
+    y = y if weight is None else y * broadcast(weight[None], x)
+    return (y if bias is None else y + broadcast(bias[None], x)).to(x.dtype)

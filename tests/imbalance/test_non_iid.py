@@ -54,7 +54,7 @@ def test_a_batch_is_shuffled():
 
 
 def test_text_and_errors():
-    sampler = Spec.parse("non_iid(classes=2, batch_size=8)").build("sampler", labels=[0, 1, 2])
+    sampler = Spec.parse("non_iid(classes=2)").build("sampler", labels=[0, 1, 2], batch_size=8)  # a fact of the plan
     assert (sampler.classes, sampler.batch_size, len(sampler)) == (2, 8, 3)
     with pytest.raises(ValueError, match="multiple of classes"):
         NonIIDSampler([0, 1], classes=3, batch_size=128)
