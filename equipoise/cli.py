@@ -159,10 +159,11 @@ def methods(kind: Annotated[str | None, typer.Argument(help=f"One of: {', '.join
         if not entries:
             continue
         table = Table(title=each, title_justify="left", title_style="bold", box=None, pad_edge=False, show_header=False)
-        table.add_column(no_wrap=True)
+        table.add_column(no_wrap=True, min_width=18, style="cyan")
         table.add_column()
         for entry in entries:
-            table.add_row(escape(_call(entry)), escape(entry.summary))
+            parameters = _call(entry).removeprefix(entry.name)
+            table.add_row(entry.name, escape(entry.summary) + (f"\n[dim]{escape(parameters)}[/]" if parameters else ""))
         console.print(table)
         console.print()
 

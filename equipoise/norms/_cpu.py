@@ -30,10 +30,8 @@ class GroupedNormCPU(torch.autograd.Function):
     ) -> tuple[Tensor, Tensor, Tensor]:
         x = dense(x)
         seen = moments(x, blocks)
-        mean = seen.mean.mean(1, keepdim=True)
-        var = (seen.var + (seen.mean - mean).square()).mean(1, keepdim=True)
-        batch_mean = mean.mean((0, 1))
-        batch_var = (var + (mean - batch_mean).square()).mean((0, 1))
+        mean, var = _merge(seen.mean, seen.var, 1)
+        batch_mean, batch_var = (s.view(-1) for s in _merge(mean, var, 0))
         mean, var = pool_channels(mean, var, groups)
         rstd = (var + eps).rsqrt()
         y = apply(seen, mean, rstd, weight, bias)
@@ -57,9 +55,10 @@ class GroupedNormCPU(torch.autograd.Function):
         # dx = rstd (γ dy - mean(γ dy) - x̂ mean(γ dy x̂)), the means over the block, written as a·dy + b·x + c
         a = rstd if weight is None else rstd * weight
         values = x.numel() // (blocks * groups)
-        gamma = 1.0 if weight is None else weight
-        b = -rstd.square() * _pool_sum(dot * gamma, groups) / values
-        c = -rstd * _pool_sum(total * gamma, groups) / values - b * mean
+        if weight is not None:
+            dot, total = dot * weight, total * weight
+        b = (rstd.square() * _pool_sum(dot, groups)).mul_(-1 / values)
+        c = (rstd * _pool_sum(total, groups)).mul_(-1 / values).addcmul_(b, mean, value=-1)
         return add_scaled(affine(grad, a, c), x, b), d_weight, d_bias, None, None, None
 
 
@@ -71,6 +70,14 @@ def _twice_differentiable(
     wanted = [t for t in (x, weight, bias) if t is not None and t.requires_grad]
     found = iter(torch.autograd.grad(y, wanted, grad, create_graph=True))
     return tuple(next(found) if t is not None and t.requires_grad else None for t in (x, weight, bias))
+
+
+def _merge(mean: Tensor, var: Tensor, dim: int) -> tuple[Tensor, Tensor]:
+    """Moments of parts of equal size along `dim` -> those of the whole."""
+    if mean.shape[dim] == 1:
+        return mean, var
+    center = mean.mean(dim, keepdim=True)
+    return center, (mean - center).square_().add_(var).mean(dim, keepdim=True)
 
 
 def _pool_sum(values: Tensor, groups: int) -> Tensor:

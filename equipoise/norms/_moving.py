@@ -30,14 +30,14 @@ def set_moving(mean: Tensor, square: Tensor, rest: Tensor, new_mean: Tensor, new
 
 @torch.no_grad()
 def update_moving(
-    mean: Tensor, square: Tensor, rest: Tensor, batch_mean: Tensor, batch_var: Tensor, rate: float | Tensor
+    mean: Tensor, square: Tensor, rest: Tensor, batch_mean: Tensor, batch_var: Tensor, rate: float
 ) -> None:
     r"""One step of both averages, m ← m + rate (E[x] - m) and s ← s + rate (E[x²] - s), in place.
 
     The variance s - m² moves by its own exact rule, which has no cancellation:
     V ← (1 - rate) V + rate var + rate (1 - rate) (E[x] - m)².
     """
-    if on_triton(mean) and isinstance(rate, float):
+    if on_triton(mean):
         from ._triton_moving import update_moving_triton
 
         update_moving_triton(mean, square, rest, batch_mean, batch_var, rate)
@@ -45,8 +45,8 @@ def update_moving(
     m = _precise(mean)
     var = _precise(square).addcmul(m, m, value=-1).add(rest)
     step = batch_mean - m
-    var = var + rate * (batch_var - var) + rate * (1 - rate) * step * step
-    set_moving(mean, square, rest, m + rate * step, var)
+    var = var.lerp(batch_var.to(var.dtype), rate).addcmul(step, step, value=rate * (1 - rate))
+    set_moving(mean, square, rest, m.add(step, alpha=rate), var)
 
 
 def _precise(x: Tensor) -> Tensor:
