@@ -10,15 +10,8 @@ from typing import Any
 
 import torch
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    TaskID,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
+from rich.progress import BarColumn, Progress, ProgressColumn, Task, TaskID, TextColumn
+from rich.text import Text
 
 from ..core import EquipoiseError
 from ..data import load_task
@@ -80,20 +73,30 @@ def _stop_on_interrupt(pool: Workers, console: Console) -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
+class _News(ProgressColumn):
+    """What a run says of itself; of the whole study, the time taken and left."""
+
+    def render(self, task: Task) -> Text:
+        if task.fields["note"]:
+            return Text(task.fields["note"], style="dim")
+        left = "?" if task.time_remaining is None else _minutes(task.time_remaining)
+        return Text(f"{_minutes(task.elapsed or 0)} taken, {left} left", style="dim")
+
+
+def _minutes(seconds: float) -> str:
+    return f"{int(seconds) // 60}:{int(seconds) % 60:02d}"
+
+
 class Display:
-    """A bar for the study and one for each worker; on a terminal that is none, a line for each finished job."""
+    """A bar for the study and one for each run under way; where there is no terminal, a line for each finished run."""
 
     def __init__(self, console: Console, names: dict[str, str], total: int, done: int) -> None:
         self.console, self.names = console, names
         self.progress = Progress(
-            TextColumn("{task.description:<40.40}"),
-            BarColumn(bar_width=24),
-            MofNCompleteColumn(),
-            TextColumn("{task.fields[unit]:<7}"),
-            TimeElapsedColumn(),
-            TextColumn("left"),
-            TimeRemainingColumn(),
-            TextColumn("{task.fields[note]}"),
+            TextColumn("{task.description:<30.30}"),
+            BarColumn(bar_width=12),
+            TextColumn("{task.completed}/{task.total} {task.fields[unit]}"),
+            _News(),
             console=console,
             disable=not console.is_terminal,
             transient=True,
@@ -126,9 +129,9 @@ class Display:
         if event.place not in self.bars:
             self.bars[event.place] = self.progress.add_task("", total=1, unit="epochs", note="")
         latest = event.latest or {}
-        note = f"loss {latest['train_loss']:.3f}"
+        note = f"loss {latest['train_loss']:.2f}"
         if "valid_balanced_accuracy" in latest:
-            note += f"  valid {100 * latest['valid_balanced_accuracy']:.1f} %"
+            note += f", valid {100 * latest['valid_balanced_accuracy']:.0f} %"
         self.progress.update(
             self.bars[event.place],
             description=f"  {name}",

@@ -153,7 +153,7 @@ class Run:
         for name in self.network.stages:
             stage = self.network.get_submodule(name)
             # the forward alone, so that a mixing's hook stays outside
-            stage.forward = torch.compile(stage.forward, dynamic=False)  # type: ignore[method-assign]
+            stage.forward = torch.compile(stage.forward, dynamic=False)
 
     # -- an epoch ----------------------------------------------------------------------------------------------------
 
