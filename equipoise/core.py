@@ -54,22 +54,22 @@ class Output(NamedTuple):
     feature_map: Tensor | None = None
 
 
-# Each kind of method, and the package whose import registers its members.
-KINDS: dict[str, str] = {
-    "norm": "equipoise.norms",
-    "head": "equipoise.models",
-    "loss": "equipoise.losses",
-    "weighting": "equipoise.imbalance",
-    "penalty": "equipoise.losses",
-    "mix": "equipoise.mixing",
-    "sampler": "equipoise.imbalance",
-    "posthoc": "equipoise.imbalance",
-    "augment": "equipoise.data",
-    "procedure": "equipoise.train",
-    "stage": "equipoise.train",
-    "schedule": "equipoise.train",
-    "model": "equipoise.models",
-    "task": "equipoise.data",
+# Each kind of method, and the packages whose import registers its members.
+KINDS: dict[str, tuple[str, ...]] = {
+    "norm": ("equipoise.norms",),
+    "head": ("equipoise.models",),
+    "loss": ("equipoise.losses",),
+    "weighting": ("equipoise.imbalance",),
+    "penalty": ("equipoise.losses",),
+    "mix": ("equipoise.mixing",),
+    "sampler": ("equipoise.imbalance",),
+    "posthoc": ("equipoise.imbalance", "equipoise.norms"),
+    "augment": ("equipoise.data",),
+    "procedure": ("equipoise.train",),
+    "stage": ("equipoise.train",),
+    "schedule": ("equipoise.train",),
+    "model": ("equipoise.models",),
+    "task": ("equipoise.data",),
 }
 
 # What a task or a network knows. A factory that names one of these as an argument is given it.
@@ -161,7 +161,7 @@ def cards(kind: str | None = None) -> list[Card]:
     """All entries, or those of one kind, by name."""
     if kind is not None and kind not in KINDS:
         raise EquipoiseError(f"no kind of method is named {kind!r}.{did_you_mean(kind, KINDS)}")
-    for package in {KINDS[kind]} if kind else set(KINDS.values()):
+    for package in KINDS[kind] if kind else {package for home in KINDS.values() for package in home}:
         importlib.import_module(package)
     return sorted((c for c in _REGISTRY.values() if kind in (None, c.kind)), key=lambda c: c.name)
 

@@ -72,9 +72,9 @@ def test_the_walk_finds_an_arrow_that_points_back(tmp_path, monkeypatch):
 def test_every_method_file_is_in_the_registry():
     """A file of a method folder that nobody imports would be found here: it would register nothing."""
     registered = {Path(sys.modules[c.factory.__module__].__file__).resolve() for c in cards()}
-    for kind, package in KINDS.items():
+    for kind, packages in KINDS.items():
         for card in cards(kind):
-            assert card.factory.__module__.startswith(package), f"{card.name} is registered outside {package}"
+            assert card.factory.__module__.startswith(packages), f"{card.name} is registered outside {packages}"
     for folder in ("losses", "mixing"):
         files = {p.resolve() for p in (ROOT / folder).glob("*.py") if not p.name.startswith("_")}
         assert files <= registered

@@ -5,6 +5,7 @@ from .batch import BatchNorm2d
 from .batch_group import BatchGroupNorm2d
 from .batch_renorm import BatchRenorm2d
 from .decay import decay_groups, is_norm, pull_towards_one
+from .example_weighing import ExampleWeighing
 from .example_weight import example_weight, set_example_weight
 from .ghost import GhostBatchNorm2d
 from .group import GroupNorm2d
@@ -18,6 +19,7 @@ __all__ = [
     "BatchGroupNorm2d",
     "BatchNorm2d",
     "BatchRenorm2d",
+    "ExampleWeighing",
     "FourThings",
     "GhostBatchNorm2d",
     "GroupNorm2d",

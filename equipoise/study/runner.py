@@ -23,6 +23,7 @@ from ..data import Task, load_task
 from ..store import Record, Store, now
 from ..train import Diverged, Fitting, Recipe, Run, Stopped, TaskChoice, fit_one, fit_pack, predict
 
+Arrays = dict[str, np.ndarray]
 Curves = dict[str, list[float]]
 Tell = Callable[[int, Curves], None]  # epochs done, curves so far
 TellMember = Callable[[int, int, Curves], None]  # which job, epochs done, curves so far
@@ -63,7 +64,7 @@ def do(job: Job, store: Store, device: torch.device, tell: Tell, stop: Stop) -> 
             for recipe in job.recipes:
                 work = partial(_train, recipe, store, device, tell, stop)
                 if recipe.posthoc is not None:
-                    work = partial(_correct, recipe, store)
+                    work = partial(_correct, recipe, store, device)
                 _recorded(store, recipe, work, device)
     return mine
 
@@ -187,8 +188,8 @@ def _trained(recipe: Recipe, store: Store) -> Record:
     return trained
 
 
-def _correct(recipe: Recipe, store: Store) -> None:
-    """Fit a post-hoc method on stored validation outputs and apply it to the stored outputs."""
+def _correct(recipe: Recipe, store: Store, device: torch.device) -> None:
+    """Fit a post-hoc method on the validation data and apply it."""
     started = time.monotonic()
     trained = _trained(recipe, store)
     weights = load_weights(store.weights(trained.key))
@@ -198,14 +199,14 @@ def _correct(recipe: Recipe, store: Store) -> None:
         "head_weight": weights.get("head.weight"),
     }
     posthoc = Spec.parse(str(recipe.posthoc)).build("posthoc", **facts)
-    valid, test = store.valid(trained.key), store.test_sealed(trained.key)
+    if hasattr(posthoc, "change"):
+        valid, test = _outputs_of_changed(posthoc, recipe, weights, store, device)
+    else:
+        valid, test = _corrected_outputs(posthoc, store.valid(trained.key), store.test_sealed(trained.key))
     metrics = {}
     if len(valid["labels"]):
-        posthoc.fit(_output(valid), torch.from_numpy(valid["labels"]))
-        valid["logits"] = posthoc(_output(valid)).numpy()
         found = evaluate(valid["logits"], valid["labels"], np.array(trained.class_counts))
         metrics = {f"valid_{name}": value for name, value in found.items()}
-    test["logits"] = posthoc(_output(test)).numpy()
     plain = {
         **trained.__dict__,
         "key": recipe.key,
@@ -217,6 +218,27 @@ def _correct(recipe: Recipe, store: Store) -> None:
         "trained_by": trained.key,
     }
     store.put(Record(**plain), {"valid": valid, "test": test})
+
+
+def _corrected_outputs(posthoc: Any, valid: Arrays, test: Arrays) -> tuple[Arrays, Arrays]:
+    """Stored outputs after a correction that was fitted on those of the validation data."""
+    if len(valid["labels"]):
+        posthoc.fit(_output(valid), torch.from_numpy(valid["labels"]))
+        valid = {**valid, "logits": posthoc(_output(valid)).numpy()}
+    return valid, {**test, "logits": posthoc(_output(test)).numpy()}
+
+
+def _outputs_of_changed(
+    posthoc: Any, recipe: Recipe, weights: dict[str, torch.Tensor], store: Store, device: torch.device
+) -> tuple[Arrays, Arrays]:
+    """New outputs of the trained network after a correction that changes the network itself."""
+    assert recipe.parent is not None
+    run = _fitting(recipe.parent, store, device).run
+    run.evaluated.load_state_dict(weights)
+    valid = run.task.valid
+    chunks = zip(valid.images.split(512), valid.labels.split(512), strict=True)
+    posthoc.change(run.evaluated, [(run.inputs(images), labels) for images, labels in chunks if len(labels)])
+    return predict(run, valid), predict(run, run.task.test)
 
 
 def _output(arrays: dict[str, np.ndarray]) -> Output:
