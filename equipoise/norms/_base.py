@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from .. import checks
 from ..core import signature_repr
-from ._groups import Block, grouped_norm, pool_channels
+from ._groups import Block, Statistics, grouped_norm, pool_channels
 from ._moving import moving_variance, set_moving, update_moving
 from .weighing import example_weighted_norm
 
@@ -52,12 +52,12 @@ class Norm(nn.Module):
             return x
         if not self.training:
             return self.infer(x)
-        y, mean, var = self.normalize(x)
-        update_moving(self.running_mean, self.running_square, self.square_rest, mean, var, 1 - self.decay)
+        y, batch = self.normalize(x)
+        update_moving(self.running_mean, self.running_square, self.square_rest, batch, 1 - self.decay)
         return y
 
-    def normalize(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """x normalized as in training, and E[x] and the variance of the batch (C,)."""
+    def normalize(self, x: Tensor) -> tuple[Tensor, Statistics]:
+        """x normalized as in training, and the statistics of the batch."""
         return grouped_norm(x, self.weight, self.bias, self.block(), self.eps)
 
     def infer(self, x: Tensor) -> Tensor:

@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from ._groups import grouped_norm_plain, is_channels_last, pool_channels
+from ._groups import is_channels_last, pool_channels, twice_differentiable
 
 _LONG_ROW = 256  # positions from which group norm's kernel beats three simpler ones
-_LARGE_BLOCK = 2**14  # values from which a call of its own pays for a block
+_LARGE_BLOCK = 2**17  # values from which a call of its own pays for a block
 
 
 class GroupedNormCPU(torch.autograd.Function):
@@ -45,7 +45,8 @@ class GroupedNormCPU(torch.autograd.Function):
         x, weight, bias, mean, rstd = ctx.saved_tensors
         blocks, groups, eps = ctx.geometry
         if torch.is_grad_enabled():  # somebody differentiates twice
-            return *_twice_differentiable(grad, x, weight, bias, blocks, groups, eps), None, None, None
+            found = twice_differentiable(grad, x, weight, bias, len(x) // blocks, blocks, groups, eps)
+            return *found, None, None, None
         x = dense(x)
         grad = grad.contiguous(memory_format=torch.channels_last if is_columns(x) else torch.contiguous_format)
         dot, total = sums(grad, x, mean, rstd)  # Σ dy·x̂ and Σ dy, by block and channel
@@ -60,16 +61,6 @@ class GroupedNormCPU(torch.autograd.Function):
         b = (rstd.square() * _pool_sum(dot, groups)).mul_(-1 / values)
         c = (rstd * _pool_sum(total, groups)).mul_(-1 / values).addcmul_(b, mean, value=-1)
         return add_scaled(affine(grad, a, c), x, b), d_weight, d_bias, None, None, None
-
-
-def _twice_differentiable(
-    grad: Tensor, x: Tensor, weight: Tensor | None, bias: Tensor | None, blocks: int, groups: int, eps: float
-) -> tuple[Tensor | None, ...]:
-    """Gradients for x, γ and β that have gradients themselves, by way of the plain formula."""
-    y = grouped_norm_plain(x, weight, bias, len(x) // blocks, blocks, groups, eps)[0]
-    wanted = [t for t in (x, weight, bias) if t is not None and t.requires_grad]
-    found = iter(torch.autograd.grad(y, wanted, grad, create_graph=True))
-    return tuple(next(found) if t is not None and t.requires_grad else None for t in (x, weight, bias))
 
 
 def _merge(mean: Tensor, var: Tensor, dim: int) -> tuple[Tensor, Tensor]:
@@ -95,7 +86,7 @@ def dense(x: Tensor) -> Tensor:
 
 def is_columns(x: Tensor) -> bool:
     """Whether x is treated as matrices (positions, C); where there is one position, it is one either way."""
-    return is_channels_last(x) or (x.is_contiguous() and x[0].numel() == x.shape[1])
+    return is_channels_last(x) or (x.is_contiguous() and x.shape[2:].numel() == 1)
 
 
 def _columns(x: Tensor, blocks: int) -> Tensor:
@@ -132,7 +123,7 @@ def moments(x: Tensor, blocks: int) -> Moments:
     if is_columns(x):
         return _column_moments(x, blocks)
     n, channels = x.shape[:2]
-    positions = x[0, 0].numel()
+    positions = x.shape[2:].numel()
     shape = (blocks, n // blocks, channels)
     if positions >= _LONG_ROW:
         tiny = 1e-10
@@ -151,10 +142,11 @@ def _column_moments(x: Tensor, blocks: int) -> Moments:
         parts = [torch.batch_norm_update_stats(part, None, None, 0.0) for part in columns.unbind()]
         mean, var = torch.stack([m for m, _ in parts]), torch.stack([v for _, v in parts])
         return Moments(x, None, None, mean[:, None], var[:, None])
-    mean = columns.mean(1, keepdim=True)
+    share = 1 / columns.shape[1]
+    mean = columns.sum(1, keepdim=True).mul_(share)
     base = torch.empty_like(x)
     centred = torch.sub(columns, mean, out=_columns(base, blocks))
-    return Moments(base, None, mean, mean, centred.square().mean(1, keepdim=True))
+    return Moments(base, None, mean, mean, centred.square().sum(1, keepdim=True).mul_(share))
 
 
 def sums(grad: Tensor, x: Tensor, mean: Tensor, rstd: Tensor) -> tuple[Tensor, Tensor]:

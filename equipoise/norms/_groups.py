@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from ..core import full_precision
@@ -27,29 +28,57 @@ class Block(NamedTuple):
     alone: bool = False
 
 
+class Statistics(NamedTuple):
+    """Mean and biased variance (P, C) of the parts of a batch: `size` examples each, in the last all that is left."""
+
+    mean: Tensor
+    var: Tensor
+    size: int
+    examples: int
+
+    def merged(self) -> tuple[Tensor, Tensor]:
+        """Mean and biased variance (C,) of the whole batch."""
+        share = self.mean.new_full((len(self.mean), 1), self.size / self.examples)
+        share[-1] = 1 - (len(self.mean) - 1) * self.size / self.examples
+        mean = (share * self.mean).sum(0)
+        return mean, (share * (self.var + (self.mean - mean).square())).sum(0)
+
+
 def grouped_norm(
     x: Tensor, weight: Tensor | None, bias: Tensor | None, block: Block, eps: float
-) -> tuple[Tensor, Tensor, Tensor]:
-    """x (N, C, *) normalized block by block; and, without gradient, mean and biased variance (C,) of the whole batch.
+) -> tuple[Tensor, Statistics]:
+    """x (N, C, *) normalized block by block; and, without gradient, the statistics of the channels in the batch.
 
-    Takes the fastest way there is: fused kernels for ghosts on a GPU, PyTorch's own kernels on the CPU, or
-    `grouped_norm_plain`, which is the reference for both.
+    Takes the fastest way there is: PyTorch's own kernels on the CPU; on a GPU, fused kernels for ghosts, or batch norm
+    where there is only one; else `grouped_norm_plain`, which is the reference for all.
     """
     groups = block.groups
-    size, blocks = split_examples(len(x), block.examples, 2 if block.alone else x[0].numel() // groups)
-    if torch.compiler.is_compiling():
-        return grouped_norm_plain(x, weight, bias, size, blocks, groups, eps)
-    if x.device.type == "cpu":
+    size, blocks = split_examples(len(x), block.examples, 2 if block.alone else x.shape[1:].numel() // groups)
+    n = len(x)
+    if x.device.type == "cpu" and not torch.compiler.is_compiling():
         from ._cpu import GroupedNormCPU
 
         wide = [t if t is None else full_precision(t) for t in (x, weight, bias)]
         y, mean, var = _with_rest(wide, size, blocks, lambda part, k: GroupedNormCPU.apply(*part, k, groups, eps))
-        return y.to(x.dtype), mean, var
+        return y.to(x.dtype), Statistics(mean[None], var[None], n, n)
+    if blocks == 1 and groups == x.shape[1] and x.numel() > groups:
+        y, mean, var = batch_norm(x, weight, bias, eps)
+        return y, Statistics(mean[None], var[None] * (1 - groups / x.numel()), n, n)
     if on_triton(x) and groups == x.shape[1] and x.dtype != torch.float64:
         from ._triton import GhostNormTriton
 
-        return GhostNormTriton.apply(x, weight, bias, size, blocks, eps)
-    return grouped_norm_plain(x, weight, bias, size, blocks, groups, eps)
+        y, mean, var = GhostNormTriton.apply(x, weight, bias, size, blocks, eps)
+        return y, Statistics(mean, var, size, n)
+    y, mean, var = grouped_norm_plain(x, weight, bias, size, blocks, groups, eps)
+    return y, Statistics(mean[None], var[None], n, n)
+
+
+def batch_norm(x: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float) -> tuple[Tensor, Tensor, Tensor]:
+    """PyTorch's batch norm over the whole batch, with mean and unbiased variance (C,) of the batch."""
+    like = full_precision(x) if weight is None else weight
+    # with a momentum of 1 the kernel leaves the statistics of this batch in what it takes for moving averages
+    mean, var = torch.zeros(2, x.shape[1], dtype=like.dtype, device=x.device).unbind()
+    return F.batch_norm(x, mean, var, weight, bias, True, 1.0, eps), mean, var
 
 
 def grouped_norm_plain(
@@ -100,6 +129,16 @@ def pool_channels(mean: Tensor, var: Tensor, groups: int) -> tuple[Tensor, Tenso
     center = mean.mean(-1, keepdim=True)
     var = (var + (mean - center).square()).mean(-1)
     return center.squeeze(-1).repeat_interleave(width, -1), var.repeat_interleave(width, -1)
+
+
+def twice_differentiable(
+    grad: Tensor, x: Tensor, weight: Tensor | None, bias: Tensor | None, *geometry: Any
+) -> tuple[Tensor | None, ...]:
+    """Gradients for x, γ and β that have gradients themselves, by way of the plain formula."""
+    y = grouped_norm_plain(x, weight, bias, *geometry)[0]
+    wanted = [t for t in (x, weight, bias) if t is not None and t.requires_grad]
+    found = iter(torch.autograd.grad(y, wanted, grad, create_graph=True))
+    return tuple(next(found) if t is not None and t.requires_grad else None for t in (x, weight, bias))
 
 
 def _standardized(x: Tensor, blocks: int, groups: int, eps: float) -> Tensor:

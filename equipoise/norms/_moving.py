@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from ._device import on_triton
+from ._groups import Statistics
 
 
 def moving_variance(mean: Tensor, square: Tensor, rest: Tensor) -> Tensor:
@@ -29,9 +30,7 @@ def set_moving(mean: Tensor, square: Tensor, rest: Tensor, new_mean: Tensor, new
 
 
 @torch.no_grad()
-def update_moving(
-    mean: Tensor, square: Tensor, rest: Tensor, batch_mean: Tensor, batch_var: Tensor, rate: float
-) -> None:
+def update_moving(mean: Tensor, square: Tensor, rest: Tensor, batch: Statistics, rate: float) -> None:
     r"""One step of both averages, m ← m + rate (E[x] - m) and s ← s + rate (E[x²] - s), in place.
 
     The variance s - m² moves by its own exact rule, which has no cancellation:
@@ -40,8 +39,9 @@ def update_moving(
     if on_triton(mean):
         from ._triton_moving import update_moving_triton
 
-        update_moving_triton(mean, square, rest, batch_mean, batch_var, rate)
+        update_moving_triton(mean, square, rest, batch, rate)
         return
+    batch_mean, batch_var = (batch.mean[0], batch.var[0]) if len(batch.mean) == 1 else batch.merged()
     m = _precise(mean)
     var = _precise(square).addcmul(m, m, value=-1).add(rest)
     step = batch_mean - m

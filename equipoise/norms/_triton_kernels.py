@@ -192,9 +192,8 @@ def columns_forward(
     first, last = _part(k, p, n, size, blocks, positions, rows_each)
     size_p = tl.where(p < splits, (last - first).to(tl.float32), 0.0)
     at = (k * splits + p) * channels + c
-    mask = valid & (p < splits)
-    mean_p = tl.load(part_mean + at, mask=mask, other=0.0)
-    square_p = tl.load(part_square + at, mask=mask, other=0.0)
+    mean_p = tl.load(part_mean + at, mask=valid & (p < splits), other=0.0)
+    square_p = tl.load(part_square + at, mask=valid & (p < splits), other=0.0)
     values = tl.sum(size_p, 0, keep_dims=True)
     m = tl.sum(mean_p * size_p, 0, keep_dims=True) / values
     s = tl.sum(square_p + size_p * (mean_p - m) * (mean_p - m), 0, keep_dims=True) / values
@@ -259,40 +258,40 @@ def columns_backward(
     """dx; and, in programs of their own, the sums of all parts, which are the gradients of γ and β."""
     split, k = splits - 1 - tl.program_id(1), blocks - tl.program_id(2)
     c = tl.program_id(0) * CHANNELS + tl.arange(0, CHANNELS)[None, :]
-    valid = c < channels
-    p = tl.arange(0, SPLITS)[:, None]
     if k == blocks:
         if split == 0:
-            dots = tl.zeros([SPLITS, CHANNELS], tl.float32)
-            totals = tl.zeros([SPLITS, CHANNELS], tl.float32)
-            for j in range(0, blocks * splits, SPLITS):
-                mask = valid & (p + j < blocks * splits)
-                dots += tl.load(part_dot + (p + j) * channels + c, mask=mask, other=0.0)
-                totals += tl.load(part_total + (p + j) * channels + c, mask=mask, other=0.0)
-            tl.store(d_weight + c, tl.sum(dots, 0, keep_dims=True), mask=valid)
-            tl.store(d_bias + c, tl.sum(totals, 0, keep_dims=True), mask=valid)
+            _store_totals(part_dot, d_weight, c, channels, blocks * splits, SPLITS, CHANNELS)
+            _store_totals(part_total, d_bias, c, channels, blocks * splits, SPLITS, CHANNELS)
     else:
-        mask = valid & (p < splits)
+        valid = c < channels
+        p = tl.arange(0, SPLITS)[:, None]
         at = (k * splits + p) * channels + c
         values = (tl.where(k == blocks - 1, n - k * size, size) * positions).to(tl.float32)
-        dot = tl.sum(tl.load(part_dot + at, mask=mask, other=0.0), 0, keep_dims=True) / values
-        total = tl.sum(tl.load(part_total + at, mask=mask, other=0.0), 0, keep_dims=True) / values
+        dot = tl.sum(tl.load(part_dot + at, mask=valid & (p < splits), other=0.0), 0, keep_dims=True) / values
+        total = tl.sum(tl.load(part_total + at, mask=valid & (p < splits), other=0.0), 0, keep_dims=True) / values
         m = tl.load(mean + k * channels + c, mask=valid, other=0.0)
         rstd = 1.0 / tl.sqrt(tl.load(var + k * channels + c, mask=valid, other=1.0) + eps)
         scale = rstd
         if WEIGHT:
             scale *= tl.load(weight + c, mask=valid, other=0.0).to(tl.float32)
         start, end = _part(k, split, n, size, blocks, positions, rows_each)
-        grad += start * channels
-        x += start * channels
-        dx += start * channels
+        offset = start * channels
         count = (end - start).to(tl.int32)
         r = tl.arange(0, ROWS)[:, None]
         rounds = tl.cdiv(count, ROWS)
         for j in range(rounds):
             back = r + (rounds - 1 - j) * ROWS
             mask = valid & (back < count)
-            at = back * channels + c
-            g = tl.load(grad + at, mask=mask, other=0.0).to(tl.float32)
-            h = (tl.load(x + at, mask=mask, other=0.0).to(tl.float32) - m) * rstd
-            tl.store(dx + at, (g - total - h * dot) * scale, mask=mask)
+            where = offset + back * channels + c
+            g = tl.load(grad + where, mask=mask, other=0.0).to(tl.float32)
+            h = (tl.load(x + where, mask=mask, other=0.0).to(tl.float32) - m) * rstd
+            tl.store(dx + where, (g - total - h * dot) * scale, mask=mask)
+
+
+@triton.jit
+def _store_totals(parts, out, c, channels, count, PARTS: tl.constexpr, CHANNELS: tl.constexpr):
+    p = tl.arange(0, PARTS)[:, None]
+    total = tl.zeros([PARTS, CHANNELS], tl.float32)
+    for j in range(0, count, PARTS):
+        total += tl.load(parts + (p + j) * channels + c, mask=(c < channels) & (p + j < count), other=0.0)
+    tl.store(out + c, tl.sum(total, 0, keep_dims=True), mask=c < channels)

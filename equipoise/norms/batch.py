@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from ..core import register
 from ._base import adapt_state, check_input
-from ._groups import Block
+from ._groups import Block, Statistics, batch_norm
 from ._moving import moving_variance, set_moving, update_moving
 from .weighing import example_weighted_norm
 
@@ -66,13 +66,11 @@ class BatchNorm2d(nn.BatchNorm2d):
         return example_weighted_norm(x, *self.moving(), self.weight, self.bias, self.example_weight, self.eps)
 
     def _train(self, x: Tensor) -> Tensor:
-        # with a momentum of 1 PyTorch's kernel leaves the statistics of this batch in what it takes for moving averages
-        mean, var = torch.zeros_like(self.running_mean), torch.zeros_like(self.running_var)
-        y = F.batch_norm(x, mean, var, self.weight, self.bias, True, 1.0, self.eps)
+        y, mean, var = batch_norm(x, self.weight, self.bias, self.eps)
         with torch.no_grad():
-            values = x.numel() // self.num_features
-            biased = var * ((values - 1) / values)  # the kernel's has n - 1 below
-            update_moving(self.running_mean, self.running_square, self.square_rest, mean, biased, self.momentum)
+            biased = var * (1 - self.num_features / x.numel())
+            batch = Statistics(mean[None], biased[None], len(x), len(x))
+            update_moving(self.running_mean, self.running_square, self.square_rest, batch, self.momentum)
             self.running_var.lerp_(var, self.momentum)
             self.num_batches_tracked.add_(1)
         return y

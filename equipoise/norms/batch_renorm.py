@@ -12,7 +12,7 @@ from torch import Tensor
 from .. import checks
 from ..core import register
 from ._base import Norm
-from ._groups import Block, broadcast, grouped_norm
+from ._groups import Block, Statistics, broadcast, grouped_norm
 
 
 def renorm_limits(
@@ -81,9 +81,10 @@ class BatchRenorm2d(Norm):
     def block(self) -> Block:
         return Block(sys.maxsize, self.num_features)  # the whole batch
 
-    def normalize(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        y, mean, var = grouped_norm(x, None, None, self.block(), self.eps)
+    def normalize(self, x: Tensor) -> tuple[Tensor, Statistics]:
+        y, batch = grouped_norm(x, None, None, self.block(), self.eps)
         with torch.no_grad():
+            mean, var = batch.merged()
             std = (var + self.eps).sqrt()
             limits = self.r_max, self.d_max, self.warmup, self.r_steps, self.d_steps
             r_max, d_max = renorm_limits(self.steps, *limits)
@@ -94,7 +95,7 @@ class BatchRenorm2d(Norm):
         scale, shift = (r, d) if self.weight is None else (r * self.weight, d * self.weight)
         shift = shift if self.bias is None else shift + self.bias
         y = y * broadcast(scale[None], x) + broadcast(shift[None], x)
-        return y.to(x.dtype), mean, var
+        return y.to(x.dtype), batch
 
     def infer(self, x: Tensor) -> Tensor:
         if self.example_weight:

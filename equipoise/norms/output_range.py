@@ -91,6 +91,6 @@ class _Watch:
 def _values(module: Any, x: Tensor) -> int:
     """How many values the largest block of the batch has."""
     block = module.block() if hasattr(module, "block") else Block(len(x), x.shape[1])
-    each = x[0].numel() // block.groups
+    each = x.shape[1:].numel() // block.groups
     size, blocks = split_examples(len(x), block.examples, 2 if block.alone else each)
     return max(size, len(x) - (blocks - 1) * size) * each

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from .loop import Run
 from .predict import predict
 
 CHECKPOINT_EPOCHS = 5
+CHECKPOINT_SHARE = 0.02  # of the time, at most: on a fast device five epochs can be shorter than a slow disk's writing
 
 Curves = dict[str, list[float]]
 Evaluate = Callable[[np.ndarray, np.ndarray], dict[str, float]]  # logits, labels -> metrics by name
@@ -33,6 +35,7 @@ class Fitting:
     def __init__(self, run: Run, evaluate: Evaluate, folder: Path | None = None) -> None:
         self.run, self.evaluate, self.folder = run, evaluate, folder
         self.curves: Curves = load_checkpoint(run, folder) if folder else {}
+        self._next_save = 0.0
 
     @property
     def epoch(self) -> int:
@@ -50,12 +53,15 @@ class Fitting:
             valid = predict(self.run, self.run.task.valid, features=False)
             for name, value in self.evaluate(valid["logits"], valid["labels"]).items():
                 self.curves.setdefault(f"valid_{name}", []).append(value)
-        if not self.ended and self.epoch % CHECKPOINT_EPOCHS == 0:
+        if not self.ended and self.epoch % CHECKPOINT_EPOCHS == 0 and time.monotonic() >= self._next_save:
             self.save()
 
     def save(self) -> None:
         if self.folder is not None:
+            began = time.monotonic()
             save_checkpoint(self.run, self.folder, self.curves)
+            ended = time.monotonic()
+            self._next_save = ended + (ended - began) / CHECKPOINT_SHARE
 
 
 def fit(

@@ -77,7 +77,8 @@ def test_fast_and_plain_agree(layout, n, examples, groups):
     x = (torch.randn(n, 4, 5, 3) + 2).contiguous(memory_format=layout).requires_grad_()
     weight, bias = torch.randn(4, requires_grad=True), torch.randn(4, requires_grad=True)
     size, blocks = split_examples(n, examples, 15 * 4 // groups)
-    fast = grouped_norm(x, weight, bias, Block(examples, groups), 1e-5)
+    y, batch = grouped_norm(x, weight, bias, Block(examples, groups), 1e-5)
+    fast = y, *batch.merged()
     plain = grouped_norm_plain(x, weight, bias, size, blocks, groups, 1e-5)
     for a, b in zip(fast, plain, strict=True):
         torch.testing.assert_close(a, b, atol=1e-5, rtol=1e-5)
@@ -167,6 +168,13 @@ def test_half_precision_is_computed_in_float32(dtype):
     assert x.grad.dtype == dtype and torch.isfinite(x.grad).all()
     whole = GhostBatchNorm2d(3, 4).to(dtype)
     assert whole(x).dtype == dtype and whole.eval()(x).dtype == dtype
+
+
+def test_autocast():
+    x = torch.randn(8, 3, 4, 4).bfloat16()
+    with torch.autocast("cpu", torch.bfloat16):
+        y = GhostBatchNorm2d(3, 4)(x)
+    assert y.dtype == torch.bfloat16 and torch.equal(y, GhostBatchNorm2d(3, 4)(x))
 
 
 def test_a_stock_checkpoint_can_be_loaded():
