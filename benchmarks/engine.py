@@ -18,6 +18,8 @@ from equipoise.data import Split, Task, long_tailed_counts
 from equipoise.models import create_model
 from equipoise.train import Pack, Recipe, Run
 
+BATCH = 128
+
 
 def a_task(size: int, channels: int, num_classes: int = 10, n_max: int = 5000) -> Task:
     """Random images with the class sizes of CIFAR-10-LT at ratio 100: speed does not depend on what they show."""
@@ -57,7 +59,7 @@ def usual_loop(task: Task, model: str, device: torch.device, workers: int, secon
     network = create_model(model, task.num_classes, in_channels=channels).to(device)
     loader = DataLoader(
         UsualDataset(task.train, 4),
-        batch_size=128,
+        batch_size=BATCH,
         shuffle=True,
         num_workers=workers,
         drop_last=True,
@@ -85,7 +87,8 @@ def usual_loop(task: Task, model: str, device: torch.device, workers: int, secon
 
 def make_run(task: Task, model: str, device: torch.device, seed: int, precision: str, compiled: bool) -> Run:
     methods = [{}, {"loss": "focal"}, {"loss": "ldam"}, {"mix": "mfw"}, {"weighting": "effective_number(start=0.8)"}]
-    options = {"model": model, "precision": precision, "augment": "crop_flip", **methods[seed % len(methods)]}
+    common = {"model": model, "precision": precision, "augment": "crop_flip", "batch_size": BATCH}
+    options = {**common, **methods[seed % len(methods)]}
     run = Run(Recipe.make(options, {"name": "blobs"}, seed), task, device)
     if compiled:
         run.compile()
@@ -105,7 +108,7 @@ def packed(
         began = time.perf_counter()
         pack.steps()
         torch.cuda.synchronize()
-        rates.append(count * pack.steps_per_epoch * 128 / (time.perf_counter() - began))
+        rates.append(count * pack.steps_per_epoch * BATCH / (time.perf_counter() - began))
     return statistics.median(rates[1:])  # the first epoch captures
 
 
@@ -124,14 +127,14 @@ def eager(task: Task, model: str, device: torch.device, precision: str, seconds:
             run.step()
         wait()
         steps += 10
-    return steps * 128 / (time.perf_counter() - began)
+    return steps * BATCH / (time.perf_counter() - began)
 
 
 def on_gpu(model: str, size: int, seconds: float) -> None:
     device = torch.device("cuda")
     torch.backends.cudnn.benchmark = True
     host, task = a_task(size, 3), a_task(size, 3).to(device)
-    print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}, {model}, batch 128, {size}×{size}")
+    print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}, {model}, batch {BATCH}, {size}×{size}")
     peer = max(usual_loop(host, model, device, workers, seconds) for workers in (4, 8, 12))
     rows = [("usual loop (best of 4, 8, 12 workers)", peer)]
     rows += [(f"one run, eager, {p}", eager(task, model, device, p, seconds)) for p in ("float32", "bf16")]

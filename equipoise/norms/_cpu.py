@@ -18,7 +18,6 @@ from torch import Tensor
 from ._groups import is_channels_last, pool_channels, twice_differentiable
 
 _LONG_ROW = 256  # positions from which group norm's kernel beats three simpler ones
-_LARGE_BLOCK = 2**17  # values from which a call of its own pays for a block
 
 
 class GroupedNormCPU(torch.autograd.Function):
@@ -138,7 +137,7 @@ def moments(x: Tensor, blocks: int) -> Moments:
 
 def _column_moments(x: Tensor, blocks: int) -> Moments:
     columns = _columns(x, blocks)
-    if columns[0].numel() >= _LARGE_BLOCK or blocks == 1:
+    if _is_large(columns):
         parts = [torch.batch_norm_update_stats(part, None, None, 0.0) for part in columns.unbind()]
         mean, var = torch.stack([m for m, _ in parts]), torch.stack([v for _, v in parts])
         return Moments(x, None, None, mean[:, None], var[:, None])
@@ -149,6 +148,12 @@ def _column_moments(x: Tensor, blocks: int) -> Moments:
     return Moments(base, None, mean, mean, centred.square().sum(1, keepdim=True).mul_(share))
 
 
+def _is_large(columns: Tensor) -> bool:
+    """Whether a block pays for a call of its own; calls are dear where several threads have to meet."""
+    values = 2**14 if torch.get_num_threads() == 1 else 2**17
+    return len(columns) == 1 or columns.shape[1:].numel() >= values
+
+
 def sums(grad: Tensor, x: Tensor, mean: Tensor, rstd: Tensor) -> tuple[Tensor, Tensor]:
     """Σ dy·x̂ and Σ dy (K, 1, C) of each block and channel, for statistics (K, 1, C)."""
     blocks = len(mean)
@@ -156,7 +161,7 @@ def sums(grad: Tensor, x: Tensor, mean: Tensor, rstd: Tensor) -> tuple[Tensor, T
         dot, total = _backward_sums(_rows(grad), _rows(x), _of_rows(mean, x), _of_rows(rstd, x))
         return tuple(s.view(blocks, -1, x.shape[1]).sum(1, keepdim=True) for s in (dot, total))  # type: ignore[return-value]
     grads, columns = _columns(grad, blocks), _columns(x, blocks)
-    if columns[0].numel() >= _LARGE_BLOCK or blocks == 1:
+    if _is_large(columns):
         each = zip(grads.unbind(), columns.unbind(), mean[:, 0].unbind(), rstd[:, 0].unbind(), strict=True)
         parts = [_backward_sums(*part) for part in each]
         return torch.stack([d for d, _ in parts])[:, None], torch.stack([t for _, t in parts])[:, None]

@@ -21,7 +21,7 @@ from .executor import Event, Workers
 from .runner import Job, jobs_of
 from .study import Study
 
-PACK_SIZE = 8  # runs side by side on a GPU; on an H200 sixteen small networks are no faster (docs/results/engine.md)
+PACK_SIZE = 8  # runs side by side on a GPU
 
 
 class Interrupted(Exception):

@@ -125,7 +125,7 @@ def test_moving_averages(parts, mean):
     stats = [torch.stack([p.mean((0, 2)) for p in pieces]), torch.stack([p.var((0, 2), correction=0) for p in pieces])]
     batch = Statistics(*(s.float().to(DEVICE) for s in stats), size, len(x))
     state = [torch.zeros(channels, device=DEVICE) for _ in range(3)]
-    set_moving(*state, torch.full((channels,), mean - 1), torch.full((channels,), 2.0))
+    set_moving(*state, *(torch.full((channels,), value, device=DEVICE) for value in (mean - 1, 2.0)))
     update_moving_triton(*state, batch, 0.1)
     old_square = 2.0 + (mean - 1) ** 2
     new_mean = 0.9 * (mean - 1) + 0.1 * x.mean((0, 2))
@@ -205,15 +205,16 @@ def test_a_step_never_waits_for_the_device_and_can_be_captured(layout):
 @on_gpu
 def test_memory_is_that_of_batch_norm():
     x = torch.randn(64, 64, 28, 28, device="cuda").bfloat16().requires_grad_()
+    grad = torch.randn_like(x)  # dense, as in a network: the gradient of a sum would be copied first
 
     def peak(norm):
-        norm(x).sum().backward()
+        norm(x).backward(grad)
         x.grad = None
         torch.cuda.reset_peak_memory_stats()
         before = torch.cuda.memory_allocated()
         y = norm(x)
         held = torch.cuda.memory_allocated() - before
-        y.sum().backward()
+        y.backward(grad)
         x.grad = None
         return held, torch.cuda.max_memory_allocated() - before
 
