@@ -37,7 +37,8 @@ class BatchRenorm2d(Norm):
 
     Args:
         num_features: C. Inputs are (N, C, *).
-        r_max, d_max: the limits at the end of the schedule, 3 and 5 as in the paper.
+        r_max: the limit of r at the end of the schedule, 3 as in the paper.
+        d_max: the limit of d there, 5 as in the paper.
         warmup: batches with r = 1 and d = 0, which is batch norm; the paper's 5,000 of 160,000 and more. Shorten the
             three numbers for shorter training.
         r_steps: batches after which r_max is reached, 40,000 in the paper.
@@ -100,7 +101,9 @@ class BatchRenorm2d(Norm):
     def infer(self, x: Tensor) -> Tensor:
         if self.example_weight:
             return super().infer(x)
-        return F.batch_norm(x, self.running_mean, self.running_std.square(), self.weight, self.bias, False, 0.0, 0.0)
+        # the moving deviation has epsilon in it already, and PyTorch takes none of 0
+        var = (self.running_std.square() - self.eps).clamp(min=0)
+        return F.batch_norm(x, self.running_mean, var, self.weight, self.bias, False, 0.0, self.eps)
 
     @torch.no_grad()
     def set_moving(self, mean: Tensor, var: Tensor) -> None:
