@@ -216,6 +216,37 @@ def tasks() -> None:
 
 
 @app.command()
+def norms(
+    model: Annotated[str, typer.Argument(help="A network, e.g. resnet32 or timm/resnet50.", show_default=False)],
+    batch_size: Annotated[int, typer.Option(min=1, help="Examples that a norm sees at once.")] = 128,
+    size: Annotated[int, typer.Option(min=1, help="Height and width of the images.")] = 32,
+) -> None:
+    """Say which norm suits a network and batch size, and whether decay of γ and β can act on it.
+
+    Decay of a norm's γ and β changes what the network computes only where a path leads from that norm to the output
+    that crosses no other norm.
+    """
+    import torch
+
+    from .models import create_model
+    from .norms import advise_norm, is_norm, unshielded_affine
+
+    network = create_model(model, 10)
+    count = sum(is_norm(module) for module in network.modules())
+    found = unshielded_affine(network, torch.randn(2, 3, size, size))
+    console.print(f"{escape(model)} has {count} norms; from {len(found)} a path to the output crosses no other norm:")
+    console.print(f"  {escape(', '.join(found) or 'none')}\n")
+    advice = advise_norm(batch_size, residual=len(found) > count / 4)
+    console.print(f"For batches of {batch_size}, and a network that overfits, start from")
+    console.print(f'  norm = "{escape(advice.norm)}"\n  affine_decay = {str(advice.affine_decay).lower()}')
+    if advice.tune_example_weight:
+        console.print('  posthoc = "example_weighing"')
+    console.print("because, in the experiments of Summers and Dinneen (2020),")
+    for reason in advice.reasons:
+        console.print(f"  • {escape(reason)}")
+
+
+@app.command()
 def version() -> None:
     """Print the version."""
     console.print(__version__)

@@ -159,7 +159,17 @@ def test_train_one_recipe(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "command", [["methods"], ["methods", "loss"], ["show", "ldam"], ["tasks"], ["version"], ["--help"]]
+    "command",
+    [
+        ["methods"],
+        ["methods", "loss"],
+        ["show", "ldam"],
+        ["tasks"],
+        ["presets"],
+        ["norms", "cnn_small"],
+        ["version"],
+        ["--help"],
+    ],
 )
 def test_commands_that_explain(command):
     done = equipoise(*command)

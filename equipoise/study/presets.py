@@ -81,6 +81,21 @@ _BIAS = {
     "Bias loss (before 2022)": {"weighting": "bias(scaling='running', legacy=True)"},
 }
 
+# -- four things about batch norm (Summers and Dinneen 2020) -----------------------------------------------------------
+
+_FOUR_THINGS: dict[str, dict[str, Any]] = {
+    "Batch norm": {"norm": "batch", "affine_decay": False},
+    "Inference example weighing": {"norm": "batch", "affine_decay": False, "posthoc": "example_weighing"},
+    "Ghost batch norm": {"norm": "ghost(ghost_size=16)", "affine_decay": False},
+    "Decay of gamma and beta": {"norm": "batch", "affine_decay": True},
+    "Batch-group norm": {"norm": "batch_group", "affine_decay": False},
+    "All four things": {"norm": "ghost(ghost_size=16)", "affine_decay": True, "posthoc": "example_weighing"},
+    "All four things (batches of 2)": {"norm": "batch_group", "affine_decay": True, "posthoc": "example_weighing"},
+    "Batch renorm": {"norm": "batch_renorm", "affine_decay": False},
+    "Group norm": {"norm": "group", "affine_decay": False},
+    "Non-i.i.d. batches": {"sampler": "non_iid(classes=4)"},
+}
+
 
 # -- the nine objectives of the loss functions study (Kornblith et al. 2021) -------------------------------------------
 
@@ -177,6 +192,7 @@ def _all() -> Iterator[Preset]:
         ("Class-balanced loss, table 2", _CLASS_BALANCED),
         ("Major feature weakening, tables 1, 3 and 8", _FEATURE_WEAKENING),
         ("Bias loss, supplement", _BIAS),
+        ("Four things about batch norm", _FOUR_THINGS),
         ("training plans of the papers", _TRAININGS),
     ):
         yield from (Preset(name, source, options) for name, options in rows.items())

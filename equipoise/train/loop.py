@@ -14,7 +14,7 @@ from ..core import Batch, Spec
 from ..data import Task, normalize
 from ..models import Network, create_model
 from ..models.create import head_factory
-from ..norms import decay_groups
+from ..norms import decay_groups, pull_towards_one
 from .ema import Average
 from .objective import Objective, Terms
 from .procedures import Procedure
@@ -44,7 +44,13 @@ class Run:
         self.rates = rates.to(device, torch.float32)
         self.lr = torch.zeros((), device=device)
         self.optimizer = torch.optim.SGD(
-            decay_groups(self.network, plan.weight_decay, affine=plan.affine_decay, final=plan.final_decay),
+            decay_groups(
+                self.network,
+                plan.weight_decay,
+                affine=plan.affine_decay,
+                final=plan.final_decay,
+                towards=plan.affine_towards,
+            ),
             lr=self.lr,
             momentum=plan.momentum,
             nesterov=plan.nesterov,
@@ -98,6 +104,7 @@ class Run:
         batch = Batch(self.inputs(images), self.task.train.labels[index])
         terms = self.terms(batch) if self.procedure is None else self.procedure(self, batch)
         terms.total.backward()
+        pull_towards_one(self.optimizer.param_groups)  # where the plan lets γ decay to 1
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
         self._after(terms)

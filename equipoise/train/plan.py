@@ -15,8 +15,8 @@ class Plan:
     """Optimizer, schedule, decay and averaging of one run. Every default is the CIFAR recipe of the papers.
 
     `warmup` is in epochs; None means 5, or a sixth of a short training. `weight_decay` multiplies ½‖w‖²;
-    `affine_decay=False` spares the γ and β of norms; `final_decay` is added on the head's weight. `ema` averages the
-    weights with this decay and evaluates the average.
+    `affine_decay=False` spares the γ and β of norms, `affine_towards=1` lets γ decay to 1 instead of 0; `final_decay`
+    is added on the head's weight. `ema` averages the weights with this decay and evaluates the average.
     """
 
     epochs: int = 200
@@ -26,6 +26,7 @@ class Plan:
     nesterov: bool = False
     weight_decay: float = 2e-4
     affine_decay: bool = True
+    affine_towards: int = 0
     final_decay: float = 0.0
     warmup: float | None = None
     schedule: str = "cosine"
@@ -40,6 +41,8 @@ class Plan:
         checks.at_least("weight_decay", self.weight_decay, 0)
         checks.at_least("final_decay", self.final_decay, 0)
         checks.one_of("precision", self.precision, PRECISIONS)
+        if self.affine_towards not in (0, 1):
+            raise ValueError(f"affine_towards must be 0 or 1, not {self.affine_towards!r}")
         for name in ("nesterov", "affine_decay"):
             if not isinstance(getattr(self, name), bool):
                 raise ValueError(f"{name} must be true or false, not {getattr(self, name)!r}")

@@ -72,7 +72,8 @@ def test_all_mistakes_are_told_at_once():
 @pytest.mark.parametrize(
     "bad",
     [{"lr": 0}, {"momentum": 1.0}, {"warmup": 30, "epochs": 30}, {"ema": 1.5}, {"precision": "half"}, {"epochs": 2.5},
-     {"nesterov": 1}, {"nesterov": True, "momentum": 0.0}, {"schedule": "cosin"}, {"batch_size": True}, {"lr": "fast"}],
+     {"nesterov": 1}, {"nesterov": True, "momentum": 0.0}, 
+     {"affine_towards": 2}, {"schedule": "cosin"}, {"batch_size": True}, {"lr": "fast"}],
 )  # fmt: skip
 def test_a_bad_plan_is_refused(bad):
     with pytest.raises(ValueError):
@@ -165,6 +166,25 @@ def test_a_step_is_sgd_with_momentum_and_decay():
         velocity = grad if velocity is None else 0.9 * velocity + grad
         weight = weight - run.rates[step].double() * velocity
         torch.testing.assert_close(run.network.head.weight.detach().double(), weight, rtol=1e-5, atol=1e-7)
+
+
+def test_gamma_decays_towards_one():
+    """v ← g + wd·(γ − 1), γ ← γ − lr·v, by hand for one step; β and the weights decay to 0."""
+    run = make_run({"momentum": 0.0, "weight_decay": 0.5, "lr": 0.5, "affine_towards": 1})
+    norm = run.network.stem[1]
+    with torch.no_grad():
+        norm.weight.fill_(3.0)
+        norm.bias.fill_(2.0)
+    grads = {}
+    norm.weight.register_hook(lambda g: grads.update(weight=g.double().clone()))
+    norm.bias.register_hook(lambda g: grads.update(bias=g.double().clone()))
+    run.begin_epoch(0)
+    run.step()
+    rate = run.rates[0].double()
+    expected = 3.0 - rate * (grads["weight"] + 0.5 * (3.0 - 1.0))
+    torch.testing.assert_close(norm.weight.detach().double(), expected, rtol=1e-5, atol=1e-6)
+    expected = 2.0 - rate * (grads["bias"] + 0.5 * 2.0)
+    torch.testing.assert_close(norm.bias.detach().double(), expected, rtol=1e-5, atol=1e-6)
 
 
 def test_training_learns_and_repeats_itself_exactly():
