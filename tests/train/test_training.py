@@ -72,7 +72,7 @@ def test_all_mistakes_are_told_at_once():
 @pytest.mark.parametrize(
     "bad",
     [{"lr": 0}, {"momentum": 1.0}, {"warmup": 30, "epochs": 30}, {"ema": 1.5}, {"precision": "half"}, {"epochs": 2.5},
-     {"nesterov": 1}, {"nesterov": True, "momentum": 0.0}, 
+     {"nesterov": 1}, {"nesterov": True, "momentum": 0.0},
      {"affine_towards": 2}, {"schedule": "cosin"}, {"batch_size": True}, {"lr": "fast"}],
 )  # fmt: skip
 def test_a_bad_plan_is_refused(bad):
