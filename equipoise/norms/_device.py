@@ -1,9 +1,10 @@
-"""Where the fused Triton kernels can run."""
+"""Which kernels serve a tensor."""
 
 from __future__ import annotations
 
 import functools
 import importlib.util
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -12,6 +13,19 @@ from torch import Tensor
 def on_triton(x: Tensor) -> bool:
     """Whether `x` lies on an NVIDIA or AMD GPU with Triton installed, and nobody is tracing the computation."""
     return x.is_cuda and _triton_is_installed() and not torch.compiler.is_compiling()
+
+
+def kernels_for(x: Tensor) -> Any:
+    """The module with the `_blockwise.Kernels` for `x`, or None where only the plain formula will do."""
+    if x.device.type == "cpu" and not torch.compiler.is_compiling():
+        from . import _cpu
+
+        return _cpu
+    if on_triton(x) and x.dtype != torch.float64:
+        from . import _triton_blocks
+
+        return _triton_blocks
+    return None
 
 
 @functools.cache

@@ -7,6 +7,7 @@ norm.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import torch
@@ -14,7 +15,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from ..core import full_precision
-from ._device import on_triton
+from ._device import kernels_for, on_triton
 
 
 class Block(NamedTuple):
@@ -49,26 +50,29 @@ def grouped_norm(
 ) -> tuple[Tensor, Statistics]:
     """x (N, C, *) normalized block by block; and, without gradient, the statistics of the channels in the batch.
 
-    Takes the fastest way there is: PyTorch's own kernels on the CPU; on a GPU, fused kernels for ghosts, or batch norm
-    where there is only one; else `grouped_norm_plain`, which is the reference for all.
+    Takes the fastest way there is: on a GPU, fused kernels for ghosts, or batch norm where there is only one; elsewhere
+    and for other blocks the kernels of the device; else `grouped_norm_plain`, which is the reference for all.
     """
-    groups = block.groups
-    size, blocks = split_examples(len(x), block.examples, 2 if block.alone else x.shape[1:].numel() // groups)
-    n = len(x)
-    if x.device.type == "cpu" and not torch.compiler.is_compiling():
-        from ._cpu import GroupedNormCPU
-
-        wide = [t if t is None else full_precision(t) for t in (x, weight, bias)]
-        y, mean, var = _with_rest(wide, size, blocks, lambda part, k: GroupedNormCPU.apply(*part, k, groups, eps))
-        return y.to(x.dtype), Statistics(mean[None], var[None], n, n)
-    if blocks == 1 and groups == x.shape[1] and x.numel() > groups:
+    n, groups = len(x), block.groups
+    size, blocks = split_examples(n, block.examples, 2 if block.alone else x.shape[1:].numel() // groups)
+    one_channel = groups == x.shape[1]
+    if x.device.type != "cpu" and one_channel and blocks == 1 and x.numel() > groups:
         y, mean, var = batch_norm(x, weight, bias, eps)
         return y, Statistics(mean[None], var[None] * (1 - groups / x.numel()), n, n)
-    if on_triton(x) and groups == x.shape[1] and x.dtype != torch.float64:
+    if one_channel and on_triton(x) and x.dtype != torch.float64:
         from ._triton import GhostNormTriton
 
         y, mean, var = GhostNormTriton.apply(x, weight, bias, size, blocks, eps)
         return y, Statistics(mean, var, size, n)
+    if (kernels := kernels_for(x)) is not None:
+        from ._blockwise import BlockNorm
+
+        inputs = [x, weight, bias]
+        if x.device.type == "cpu":  # whose kernels want one type for all
+            inputs = [t if t is None else full_precision(t) for t in inputs]
+        norm = partial(BlockNorm.apply, kernels)
+        y, mean, var = _with_rest(inputs, size, blocks, lambda part, k: norm(*part, k, groups, eps))
+        return y.to(x.dtype), Statistics(mean[None], var[None], n, n)
     y, mean, var = grouped_norm_plain(x, weight, bias, size, blocks, groups, eps)
     return y, Statistics(mean[None], var[None], n, n)
 

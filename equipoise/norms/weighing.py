@@ -6,8 +6,8 @@ import torch
 from torch import Tensor
 
 from ..core import full_precision
-from ._cpu import apply, dense, moments
-from ._device import on_triton
+from ._blockwise import normalized
+from ._device import kernels_for, on_triton
 from ._groups import broadcast, pool_channels
 
 
@@ -47,24 +47,24 @@ def example_weighted_norm(
         from ._triton_weighing import example_weighted_triton
 
         return example_weighted_triton(x, mean, var, weight, bias, alpha, eps)
-    values = full_precision(x)
-    fast = x.device.type == "cpu" and not graph and not torch.compiler.is_compiling()
-    if fast:
-        seen = moments(dense(values), len(x))
+    kernels = None if graph else kernels_for(x)
+    values = full_precision(x) if x.device.type == "cpu" or kernels is None else x
+    if kernels is not None:
+        seen = kernels.moments(kernels.dense(values), len(x))
         own_mean, own_var = seen.mean[:, 0], seen.var[:, 0]
     else:
         rows = values.flatten(2)
         own_mean = rows.mean(2)
         own_var = (rows - own_mean[:, :, None]).square().mean(2)
     own_mean, own_var = pool_channels(own_mean, own_var, groups)
-    mean, var = pool_channels(mean.to(values.dtype), var.to(values.dtype), groups)
+    mean, var = pool_channels(mean.to(own_mean.dtype), var.to(own_mean.dtype), groups)
 
     gap = own_mean - mean
     mu = mean + alpha * gap
     rstd = (alpha * own_var + (1 - alpha) * var + alpha * (1 - alpha) * gap.square() + eps).rsqrt()
 
-    if fast:
-        return apply(seen, mu[:, None], rstd[:, None], weight, bias).to(x.dtype)
+    if kernels is not None:
+        return normalized(kernels, seen, mu[:, None], rstd[:, None], weight, bias).to(x.dtype)
     y = (values - broadcast(mu, x)) * broadcast(rstd, x)
     y = y if weight is None else y * broadcast(weight[None], x)
     return (y if bias is None else y + broadcast(bias[None], x)).to(x.dtype)

@@ -155,6 +155,8 @@ def test_any_number_of_positions(reference, shape):
     norm, x = randomized(GhostBatchNorm2d(3, 4)), torch.randn(shape)
     expected = reference.block_norm(*as_numpy(x.reshape(6, 3, -1), norm.weight, norm.bias), 4, 3)
     np.testing.assert_allclose(norm(x).detach().reshape(6, 3, -1), expected, atol=1e-5)
+    x = x.double().requires_grad_()
+    assert torch.autograd.gradcheck(lambda x: grouped_norm(x, None, None, Block(4, 3), 1e-5)[0], (x,))
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
