@@ -2,7 +2,7 @@
 
 A tensor (N, C, *) is seen as K equal blocks of consecutive examples. Statistics and coefficients are (K, r, C): r = 1
 where a block shares them, r = N / K where each of its examples has its own. `Kernels` is what a device brings:
-`_cpu` and `_triton_blocks` are two.
+`_cpu` is one.
 """
 
 from __future__ import annotations

@@ -21,10 +21,6 @@ def kernels_for(x: Tensor) -> Any:
         from . import _cpu
 
         return _cpu
-    if on_triton(x) and x.dtype != torch.float64:
-        from . import _triton_blocks
-
-        return _triton_blocks
     return None
 
 

@@ -16,10 +16,6 @@ from ._groups import Statistics
 
 def moving_variance(mean: Tensor, square: Tensor, rest: Tensor) -> Tensor:
     """The variance s - m² + r (C,), in the type of `mean`."""
-    if on_triton(mean):
-        from ._triton_moving import moving_variance_triton
-
-        return moving_variance_triton(mean, square, rest)
     m = _precise(mean)
     return _precise(square).addcmul(m, m, value=-1).add(rest).clamp(min=0).to(mean.dtype)
 
