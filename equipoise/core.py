@@ -28,6 +28,7 @@ __all__ = [
     "card",
     "cards",
     "did_you_mean",
+    "known",
     "register",
     "signature_repr",
 ]
@@ -169,16 +170,21 @@ def cards(kind: str | None = None) -> list[Card]:
 def card(name: str, kind: str | None = None) -> Card:
     """The entry called `name`; the error for an unknown name suggests the nearest one."""
     found = {c.name: c for c in reversed(sorted(cards(kind), key=lambda c: list(KINDS).index(c.kind)))}
-    if name not in found:
-        what = kind or "method"
-        raise EquipoiseError(f"no {what} is named {name!r}.{did_you_mean(name, found)}")
-    return found[name]
+    return found[known(kind or "method", name, found)]
 
 
-def did_you_mean(word: str, words: Iterable[str]) -> str:
+def known(what: str, name: Any, words: Iterable[str]) -> str:
+    """`name` if it is one of `words`; the error for anything else, of whatever type, suggests the nearest."""
+    words = list(words)
+    if not isinstance(name, str) or name not in words:
+        raise EquipoiseError(f"no {what} is named {name!r}.{did_you_mean(name, words)}")
+    return name
+
+
+def did_you_mean(word: Any, words: Iterable[str]) -> str:
     """' Did you mean 'focal'?' where a near word exists, else the list of all words."""
     words = sorted(words)
-    near = difflib.get_close_matches(word, words, n=1)
+    near = difflib.get_close_matches(str(word), words, n=1)
     return f" Did you mean {near[0]!r}?" if near else f" There is: {', '.join(words)}."
 
 
@@ -199,6 +205,8 @@ class Spec:
     def parse(cls, text: str) -> Spec:
         """Read ``name`` or ``name(key=literal, …)``."""
         example = "write a name with keyword literals, such as focal(gamma=2.0)"
+        if not isinstance(text, str):
+            raise EquipoiseError(f"expected text such as 'focal(gamma=2.0)', not {text!r}")
         try:
             node = ast.parse(text.strip(), mode="eval").body
         except (SyntaxError, ValueError):

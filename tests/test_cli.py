@@ -79,6 +79,13 @@ def test_a_newer_store_is_left_alone(study, tmp_path):
     assert [p.name for p in out.iterdir()] == ["store.json"]
 
 
+@pytest.mark.parametrize("device", ["gpu", "cuda:99"])
+def test_a_device_that_is_not_there(study, tmp_path, device):
+    done = equipoise("run", study, "--out", tmp_path / "out", "--device", device)
+    assert done.returncode == 2 and f"no device is named '{device}'" in done.stderr and "Traceback" not in done.stderr
+    assert not (tmp_path / "out").exists()
+
+
 def test_a_folder_that_cannot_be_written(study, tmp_path):
     (tmp_path / "file").write_text("")
     done = equipoise("run", study, "--out", tmp_path / "file")

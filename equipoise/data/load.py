@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 
 from .. import checks
-from ..core import EquipoiseError, card, did_you_mean
+from ..core import EquipoiseError, card, known
 from .imbalance import draw, long_tailed_counts, step_counts
 from .sources import Source, data_folders
 from .split import split_by_class
@@ -114,8 +114,8 @@ def check_task(name: str, imbalance: str | None, ratio: float, valid: float, n_m
         raise EquipoiseError(str(error)) from None
     if valid == 1:
         raise EquipoiseError("valid must be below 1, not 1: nothing would be left to train on; write e.g. valid=0.1")
-    if imbalance is not None and imbalance not in IMBALANCES:
-        raise EquipoiseError(f"no imbalance is named {imbalance!r}.{did_you_mean(str(imbalance), IMBALANCES)}")
+    if imbalance is not None:
+        known("imbalance", imbalance, IMBALANCES)
     if imbalance is None and ratio != 1:
         raise EquipoiseError(f"ratio={ratio} needs a shape; add imbalance='long_tailed' or imbalance='step'")
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Any
 
 import torch
@@ -31,8 +30,7 @@ class Interrupted(Exception):
 def check_data(study: Study) -> None:
     """Read the study's data once, so that a missing set or an empty class shows before anything is written."""
     for task in {recipe.task for recipe in study.methods.values()}:
-        for seed in study.seeds[:1]:
-            load_task(**task.__dict__, seed=seed)
+        load_task(**task.__dict__, seed=study.seeds[0])
 
 
 def run_study(study: Study, store: Store, device: torch.device, workers: int, console: Console) -> None:
@@ -152,4 +150,4 @@ class Display:
 
 def single(recipe: Recipe, name: str) -> Study:
     """A study of one method, so that one recipe can be run, stored and reported like any study."""
-    return Study(name, f"What does {name} reach?", name, "balanced_accuracy", (recipe.seed,), {name: replace(recipe)})
+    return Study(name, f"What does {name} reach?", name, "balanced_accuracy", (recipe.seed,), {name: recipe})

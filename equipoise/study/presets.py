@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ..core import EquipoiseError, did_you_mean
+from ..core import known
 
 DRW = "effective_number(beta=0.9999, start=0.8)"
 
@@ -214,6 +214,4 @@ def expanded(options: Mapping[str, Any]) -> dict[str, Any]:
     name = rest.pop("preset", None)
     if name is None:
         return rest
-    if name not in PRESETS:
-        raise EquipoiseError(f"no preset is named {name!r}.{did_you_mean(str(name), PRESETS)}")
-    return {**PRESETS[name].options, **rest}
+    return {**PRESETS[known("preset", name, PRESETS)].options, **rest}

@@ -18,7 +18,7 @@ from safetensors.torch import save as save_weights
 
 from .. import __version__
 from ..analysis import evaluate
-from ..core import EquipoiseError, Output, Spec
+from ..core import EquipoiseError, Output, Spec, known
 from ..data import Task, load_task
 from ..store import Record, Store, now
 from ..train import Diverged, Fitting, Recipe, Run, Stopped, TaskChoice, fit_one, fit_pack, predict
@@ -285,5 +285,6 @@ def device_name(device: torch.device) -> str:
 
 
 def best_device(name: str | None) -> torch.device:
-    """The device asked for, else a GPU if there is one, else the CPU."""
-    return torch.device(name or ("cuda" if torch.cuda.is_available() else "cpu"))
+    """The device asked for, if it is there; else a GPU if there is one, else the CPU."""
+    gpus = ["cuda", *(f"cuda:{i}" for i in range(torch.cuda.device_count()))] if torch.cuda.is_available() else []
+    return torch.device(known("device", name, ["cpu", *gpus]) if name else (gpus or ["cpu"])[0])

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ..analysis import METRICS
-from ..core import EquipoiseError, did_you_mean
+from ..core import EquipoiseError, did_you_mean, known
 from ..store import SCHEMA
 from ..train import Mistakes, Recipe
 from .presets import expanded
@@ -56,13 +56,13 @@ class Study:
         baseline = plain.get("baseline")
         if baseline is None:
             mistakes.append('no baseline is named: add baseline = "…", one of the methods')
-        elif baseline not in methods:
-            mistakes.append(
-                f"the baseline {baseline!r} is not among the methods.{did_you_mean(str(baseline), methods)}"
-            )
+        elif baseline not in list(methods):
+            mistakes.append(f"the baseline {baseline!r} is not among the methods.{did_you_mean(baseline, methods)}")
         metric = plain.get("metric", "balanced_accuracy")
-        if metric not in METRICS:
-            mistakes.append(f"no metric is named {metric!r}.{did_you_mean(str(metric), METRICS)}")
+        try:
+            known("metric", metric, METRICS)
+        except EquipoiseError as error:
+            mistakes.append(str(error))
         question = plain.get("question", f"What is better than {baseline}?")
         name = plain.get("name", default_name)
         for key, text in (("question", question), ("name", name)):

@@ -1,5 +1,6 @@
 """A study from TOML: what it becomes, and what it says of mistakes."""
 
+import contextlib
 from pathlib import Path
 
 import pytest
@@ -120,6 +121,35 @@ def test_all_mistakes_are_told_and_each_once(read):
     with pytest.raises(Mistakes) as caught:
         read(text.replace('baseline = "plain"', 'baseline = "plan"'))
     assert len(caught.value.lines) == 4, caught.value.lines
+
+
+@pytest.mark.parametrize("value", [3, True, "x", "", [], [1], {}, {"a": 1}, float("nan"), "focal(", "mfw(site=3)"])
+def test_no_value_of_a_wrong_type_is_met_as_a_traceback(value):
+    def asked(**changes):
+        plain = {"baseline": "a", "task": {"name": "blobs"}, "base": {}, "methods": {"a": {}, "b": {}}}
+        return {**plain, **changes}
+
+    keys = ("name", "question", "baseline", "metric", "seeds", "task", "base", "methods")
+    options = (
+        "preset",
+        "model",
+        "norm",
+        "loss",
+        "mix",
+        "stage",
+        "posthoc",
+        "epochs",
+        "lr",
+        "schedule",
+        "ema",
+        "nesterov",
+    )
+    studies = [asked(**{key: value}) for key in keys]
+    studies += [asked(task={"name": "blobs", key: value}) for key in ("name", "imbalance", "ratio", "valid", "n_max")]
+    studies += [asked(methods={"a": {}, "b": {key: value}}) for key in options]
+    for plain in studies:
+        with contextlib.suppress(EquipoiseError):  # anything else fails
+            Study.from_dict(plain)
 
 
 def test_a_file_that_is_not_there(tmp_path):
