@@ -87,7 +87,6 @@ def train(
 
 
 def _run(study: Any, folder: Path, workers: int | None, device: str | None, retry: bool) -> None:
-    from .report import collect, print_verdict, write_report
     from .store import Store
     from .study import Interrupted, best_device, core_count, run_study
 
@@ -104,9 +103,7 @@ def _run(study: Any, folder: Path, workers: int | None, device: str | None, retr
         console.print(f"Stopped with {done} of {len(keys)} runs finished. The same command goes on from here:")
         console.print("  " + escape(" ".join(["equipoise", *sys.argv[1:]])))
         raise typer.Exit(130) from None
-    page = write_report(store)
-    print_verdict(collect(store), console)
-    console.print(f"\nReport: [bold]{escape(str(page))}[/]")
+    _report(store)
     if not all(store.get(key).finished for key in keys):
         raise typer.Exit(1)
 
@@ -114,12 +111,17 @@ def _run(study: Any, folder: Path, workers: int | None, device: str | None, retr
 @app.command()
 def report(folder: Folder) -> None:
     """Write report.html, report.md and results.csv again from the stored runs, and show the verdict."""
-    from .report import collect, print_verdict, write_report
     from .store import Store
 
-    store = Store(folder)
-    page = write_report(store)
-    print_verdict(collect(store), console)
+    _report(Store(folder))
+
+
+def _report(store: Any) -> None:
+    from .report import collect, print_verdict, write_report
+
+    results = collect(store)
+    page = write_report(store, results)
+    print_verdict(results, console)
     console.print(f"\nReport: [bold]{escape(str(page))}[/]")
 
 

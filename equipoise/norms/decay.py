@@ -60,8 +60,9 @@ def pull_towards_one(groups: Iterable[dict[str, Any]]) -> None:
     SGD, with momentum too, and any optimizer that adds its decay to the gradient. `groups` is its ``param_groups``.
     """
     for group in groups:
-        grads = [p.grad for p in group["params"] if p.grad is not None]
-        if group.get("decay_towards") == 1 and group["weight_decay"] and grads:
+        if group.get("decay_towards") != 1 or not group["weight_decay"]:
+            continue
+        if grads := [p.grad for p in group["params"] if p.grad is not None]:
             torch._foreach_sub_(grads, group["weight_decay"])
 
 

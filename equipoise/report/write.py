@@ -18,12 +18,14 @@ from .tables import ranked_table, results_csv
 from .words import heading, interval, p_value, value
 
 
-def write_report(store: Store) -> Path:
+def write_report(store: Store, results: Results | None = None) -> Path:
     """Write report.html, report.md, results.csv and verdict.json; returns the path of the page.
+
+    `results` are those of `collect(store)`, where the caller has them already.
 
     Nothing in them depends on the time or the machine of writing: the same store gives the same bytes.
     """
-    results = collect(store)
+    results = results or collect(store)
     verdict = {"study": results.name, "question": results.question, **results.verdict.to_dict()}
     verdict["sentences"] = results.verdict.sentences()
     store.write_text("results.csv", results_csv(results))
