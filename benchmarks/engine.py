@@ -1,7 +1,8 @@
 """Images per second of training: our runs, alone and packed, beside a loop as people write it. One process, medians.
 
 python benchmarks/engine.py                    # what this machine has: GPU if there is one, else CPU
-python benchmarks/engine.py --model resnet18
+python benchmarks/engine.py --model resnet18 --classes 100
+python benchmarks/engine.py --growth           # how the cost grows with runs, batch size, classes, image size (GPU)
 """
 
 from __future__ import annotations
@@ -10,84 +11,38 @@ import argparse
 import statistics
 import time
 
-import numpy as np
 import torch
-from torch.utils.data import DataLoader, Dataset
+from usual import BATCH, usual_loop
 
 from equipoise.data import Split, Task, long_tailed_counts
-from equipoise.models import create_model
-from equipoise.train import Pack, Recipe, Run
+from equipoise.train import Fitting, Pack, Recipe, Run, fit_pack
 
-BATCH = 128
+CUDA = torch.device("cuda")
 
 
-def a_task(size: int, channels: int, num_classes: int = 10, n_max: int = 5000) -> Task:
-    """Random images with the class sizes of CIFAR-10-LT at ratio 100: speed does not depend on what they show."""
+def a_task(size: int, channels: int, num_classes: int = 10, images: int = 12406) -> Task:
+    """Random images with the imbalance of CIFAR-10-LT at ratio 100: speed does not depend on what they show."""
     generator = torch.Generator().manual_seed(0)
-    labels = torch.arange(num_classes).repeat_interleave(torch.tensor(long_tailed_counts(num_classes, n_max, 100)))
-    images = torch.randint(0, 256, (len(labels), channels, size, size), dtype=torch.uint8, generator=generator)
-    few = Split(images[:256], labels[:256])
-    return Task("random", Split(images, labels), few, few, tuple(map(str, range(num_classes))), "")
+    shares = torch.tensor(long_tailed_counts(num_classes, 5000, 100)).double()
+    labels = torch.arange(num_classes).repeat_interleave((shares / shares.sum() * images).ceil().long())
+    pixels = torch.randint(0, 256, (len(labels), channels, size, size), dtype=torch.uint8, generator=generator)
+    few = Split(pixels[:256], labels[:256])
+    return Task("random", Split(pixels, labels), few, few, tuple(map(str, range(num_classes))), "")
 
 
-class UsualDataset(Dataset):
-    """As in a thousand repositories: one image at a time, transforms in numpy, normalised to a float tensor."""
-
-    def __init__(self, split: Split, pad: int) -> None:
-        self.images = split.images.permute(0, 2, 3, 1).numpy()
-        self.labels = split.labels.tolist()
-        self.pad = pad
-
-    def __len__(self) -> int:
-        return len(self.labels)
-
-    def __getitem__(self, i: int) -> tuple[torch.Tensor, int]:
-        image, pad = self.images[i], self.pad
-        h, w, _ = image.shape
-        image = np.pad(image, ((pad, pad), (pad, pad), (0, 0)))
-        top, left = np.random.randint(0, 2 * pad + 1, 2)
-        image = image[top : top + h, left : left + w]
-        if np.random.rand() < 0.5:
-            image = image[:, ::-1]
-        tensor = torch.from_numpy(np.ascontiguousarray(image)).permute(2, 0, 1).float().div(255)
-        return (tensor - 0.45) / 0.25, self.labels[i]
-
-
-def usual_loop(task: Task, model: str, device: torch.device, workers: int, seconds: float) -> float:
-    """Images per second of the peer: DataLoader with workers, float32, eager, loss.item() at every step."""
-    channels = task.train.images.shape[1]
-    network = create_model(model, task.num_classes, in_channels=channels).to(device)
-    loader = DataLoader(
-        UsualDataset(task.train, 4),
-        batch_size=BATCH,
-        shuffle=True,
-        num_workers=workers,
-        drop_last=True,
-        pin_memory=device.type == "cuda",
-        persistent_workers=workers > 0,
+def peer(task: Task, model: str, device: torch.device, workers: tuple[int, ...], seconds: float) -> float:
+    """The best of the usual loop's worker counts."""
+    train = task.train
+    return max(
+        usual_loop(train.images, train.labels, task.num_classes, model, device, count, seconds) for count in workers
     )
-    optimizer = torch.optim.SGD(network.parameters(), lr=0.1, momentum=0.9, weight_decay=2e-4)
-    criterion = torch.nn.CrossEntropyLoss()
-    seen, began, total = 0, None, 0.0
-    while True:
-        for images, labels in loader:
-            images, labels = images.to(device, non_blocking=True), labels.to(device, non_blocking=True)
-            loss = criterion(network(images), labels)
-            optimizer.zero_grad()
-            loss.backward()
-            optimizer.step()
-            total += loss.item()
-            if began is None:
-                began = time.perf_counter()  # the first batch waits for the workers to start
-                continue
-            seen += len(labels)
-            if time.perf_counter() - began > seconds:
-                return seen / (time.perf_counter() - began)
 
 
-def make_run(task: Task, model: str, device: torch.device, seed: int, precision: str, compiled: bool) -> Run:
+def make_run(
+    task: Task, model: str, device: torch.device, seed: int, precision: str, compiled: bool, batch: int = BATCH
+) -> Run:
     methods = [{}, {"loss": "focal"}, {"loss": "ldam"}, {"mix": "mfw"}, {"weighting": "effective_number(start=0.8)"}]
-    common = {"model": model, "precision": precision, "augment": "crop_flip", "batch_size": BATCH}
+    common = {"model": model, "precision": precision, "augment": "crop_flip", "batch_size": batch}
     options = {**common, **methods[seed % len(methods)]}
     run = Run(Recipe.make(options, {"name": "blobs"}, seed), task, device)
     if compiled:
@@ -96,20 +51,26 @@ def make_run(task: Task, model: str, device: torch.device, seed: int, precision:
 
 
 def packed(
-    task: Task, model: str, device: torch.device, count: int, precision: str, compiled: bool, epochs: int
-) -> float:
-    """Images per second in all of `count` runs of different methods in one captured graph; the median of the epochs."""
-    pack = Pack([make_run(task, model, device, seed, precision, compiled) for seed in range(count)])
-    rates = []
-    for epoch in range(epochs + 1):
+    task: Task, model: str, count: int, *, precision: str = "bf16", compiled: bool = False, batch: int = BATCH
+) -> tuple[float, float]:
+    """Images per second in all of `count` runs of different methods in one captured graph (the median of three epochs),
+    and the seconds until the first captured step."""
+    began = time.perf_counter()
+    pack = Pack([make_run(task, model, CUDA, seed, precision, compiled, batch) for seed in range(count)])
+    for run in pack.runs:
+        run.begin_epoch(0)
+    pack.steps(4)
+    torch.cuda.synchronize()
+    start_up, rates = time.perf_counter() - began, []
+    for epoch in range(1, 4):
         for run in pack.runs:
             run.begin_epoch(epoch)
         torch.cuda.synchronize()
         began = time.perf_counter()
         pack.steps()
         torch.cuda.synchronize()
-        rates.append(count * pack.steps_per_epoch * BATCH / (time.perf_counter() - began))
-    return statistics.median(rates[1:])  # the first epoch captures
+        rates.append(count * pack.steps_per_epoch * batch / (time.perf_counter() - began))
+    return statistics.median(rates), start_up
 
 
 def eager(task: Task, model: str, device: torch.device, precision: str, seconds: float) -> float:
@@ -122,33 +83,63 @@ def eager(task: Task, model: str, device: torch.device, precision: str, seconds:
     wait()
     began, steps = time.perf_counter(), 0
     while time.perf_counter() - began < seconds:
-        for _ in range(10):
+        for _ in range(2 if device.type == "cpu" else 10):
             run.done.remainder_(run.steps_per_epoch)  # stay inside the epoch
             run.step()
+            steps += 1
         wait()
-        steps += 10
     return steps * BATCH / (time.perf_counter() - began)
 
 
-def on_gpu(model: str, size: int, seconds: float) -> None:
-    device = torch.device("cuda")
-    torch.backends.cudnn.benchmark = True
-    host, task = a_task(size, 3), a_task(size, 3).to(device)
+def on_gpu(model: str, size: int, classes: int, counts: tuple[int, ...], seconds: float) -> None:
+    host = a_task(size, 3, classes)
+    task = host.to(CUDA)
     print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}, {model}, batch {BATCH}, {size}×{size}")
-    peer = max(usual_loop(host, model, device, workers, seconds) for workers in (4, 8, 12))
-    rows = [("usual loop (best of 4, 8, 12 workers)", peer)]
-    rows += [(f"one run, eager, {p}", eager(task, model, device, p, seconds)) for p in ("float32", "bf16")]
+    usual = peer(host, model, CUDA, (4, 8, 12), seconds)
+    _row("usual loop (best of 4, 8, 12 workers)", usual, usual)
+    for precision in ("float32", "bf16"):
+        _row(f"one run, eager, {precision}", eager(task, model, CUDA, precision, seconds), usual)
     for compiled in (False, True):
-        word = ", compiled" if compiled else ""
-        for count in (1, 4, 8, 16):
-            began = time.perf_counter()
-            rate = packed(task, model, device, count, "bf16", compiled, epochs=3)
-            rows.append((f"{count} packed, bf16{word}", rate))
-            print(
-                f"  {rows[-1][0]:<40} {rate:>10,.0f} images/s ({time.perf_counter() - began:.0f} s in all)", flush=True
-            )
-    for name, rate in rows:
-        print(f"{name:<40} {rate:>10,.0f} images/s {rate / peer:>6.1f}×")
+        for count in counts:
+            rate, start_up = packed(task, model, count, compiled=compiled)
+            name = f"{count} packed, bf16{', compiled' if compiled else ''}"
+            _row(name, rate, usual, f"first captured step after {start_up:.1f} s")
+
+
+def _row(name: str, rate: float, usual: float, note: str = "") -> None:
+    print(f"{name:<40} {rate:>10,.0f} images/s {rate / usual:>6.1f}×  {note}", flush=True)
+
+
+def growth(model: str) -> None:
+    """Eight packed runs, not compiled, one thing changed at a time."""
+    task = a_task(32, 3).to(CUDA)
+    for count in (1, 2, 4, 8, 12, 16):
+        print(f"runs {count:<5} {packed(task, model, count)[0]:>10,.0f} images/s", flush=True)
+    for batch in (32, 64, 128, 256, 512):
+        print(f"batch {batch:<4} {packed(task, model, 8, batch=batch)[0]:>10,.0f} images/s", flush=True)
+    for classes in (10, 100, 1000):
+        print(
+            f"classes {classes:<6} {packed(a_task(32, 3, classes).to(CUDA), model, 8)[0]:>6,.0f} images/s", flush=True
+        )
+    for size in (16, 32, 64):
+        print(
+            f"size {size:<5} {packed(a_task(size, 3, images=4096).to(CUDA), model, 8)[0]:>10,.0f} images/s", flush=True
+        )
+
+
+def memory(epochs: int = 500) -> None:
+    """Memory of a pack of two after 50 and after `epochs` epochs, validation included."""
+    task, marks = a_task(32, 3, images=512).to(CUDA), []
+    runs = [
+        Run(Recipe.make({"model": "cnn_small", "epochs": epochs}, {"name": "blobs"}, s), task, CUDA) for s in (0, 1)
+    ]
+
+    def mark(member: int, epoch: int, curves: dict[str, list[float]]) -> None:
+        if member == 1 and epoch in (50, epochs):
+            marks.append((torch.cuda.memory_allocated(), torch.cuda.memory_reserved()))
+
+    fit_pack([Fitting(run, lambda logits, labels: {"mean": float(logits.mean())}) for run in runs], on_epoch=mark)
+    print(f"allocated and reserved bytes after 50 epochs {marks[0]}, after {epochs} {marks[1]}")
 
 
 def on_cpu(seconds: float) -> None:
@@ -157,17 +148,21 @@ def on_cpu(seconds: float) -> None:
 
     cores = torch.get_num_threads()
     for model, size, channels in (("cnn_small", 28, 1), ("resnet32", 32, 3)):
-        task = a_task(size, channels)
-        peer = max(usual_loop(task, model, torch.device("cpu"), workers, seconds) for workers in (0, cores))
-        with get_context("spawn").Pool(cores) as pool:
-            ours = sum(pool.starmap(_one_thread, [(model, size, channels, seconds)] * cores))
-        print(
-            f"{model:<10} usual loop {peer:>8,.0f} images/s, {cores} workers of ours {ours:>8,.0f}, {ours / peer:.2f}×"
-        )
+        ratios, cpu = [], torch.device("cpu")
+        for _ in range(3):
+            usual = peer(a_task(size, channels), model, cpu, (0, cores), seconds)
+            with get_context("spawn").Pool(cores) as pool:
+                ours = sum(pool.starmap(_one_thread, [(model, size, channels, seconds)] * cores))
+            ratios.append(ours / usual)
+            print(f"{model:<10} usual loop {usual:>8,.0f} images/s, {cores} workers {ours:>8,.0f}, {ratios[-1]:.2f}×")
+        print(f"{model:<10} median of {len(ratios)} ratios {statistics.median(ratios):.2f}×", flush=True)
 
 
 def _one_thread(model: str, size: int, channels: int, seconds: float) -> float:
+    from equipoise.study.executor import keep_freed_memory
+
     torch.set_num_threads(1)
+    keep_freed_memory()  # as a study's workers do
     return eager(a_task(size, channels), model, torch.device("cpu"), "float32", seconds)
 
 
@@ -175,9 +170,17 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--model", default="resnet32")
     parser.add_argument("--size", type=int, default=32)
+    parser.add_argument("--classes", type=int, default=10)
+    parser.add_argument("--counts", type=int, nargs="+", default=[1, 8, 16], help="sizes of packs")
     parser.add_argument("--seconds", type=float, default=4.0, help="of each measurement")
+    parser.add_argument("--growth", action="store_true")
     arguments = parser.parse_args()
-    if torch.cuda.is_available():
-        on_gpu(arguments.model, arguments.size, arguments.seconds)
-    else:
+    if not torch.cuda.is_available():
         on_cpu(arguments.seconds)
+    else:
+        torch.backends.cudnn.benchmark = True
+        if arguments.growth:
+            growth(arguments.model)
+            memory()
+        else:
+            on_gpu(arguments.model, arguments.size, arguments.classes, tuple(arguments.counts), arguments.seconds)

@@ -19,28 +19,42 @@ from .augment import (
     resized_crop,
     rotate,
 )
+from .cache import cached_source, forget_cached
+from .corruptions import CORRUPTIONS, SEVERITIES, corrupt
+from .further import FurtherTest, load_further
+from .image_files import ImageFiles
 from .imbalance import draw, long_tailed_counts, step_counts
 from .load import check_task, load_task
+from .on_disk import OnDisk, write_images
 from .sources import Source, data_folders
 from .split import split_by_class
 from .task import Split, Task
 
 __all__ = [
+    "CORRUPTIONS",
+    "SEVERITIES",
     "Augment",
     "AutoAugment",
     "CropFlip",
+    "FurtherTest",
+    "ImageFiles",
     "NoAugment",
+    "OnDisk",
     "ResizedCrop",
     "Rotation",
     "Source",
     "Split",
     "Task",
     "autoaugment",
+    "cached_source",
     "centre_crop",
     "check_task",
+    "corrupt",
     "crop_flip",
     "data_folders",
     "draw",
+    "forget_cached",
+    "load_further",
     "load_task",
     "long_tailed_counts",
     "normalize",
@@ -49,4 +63,5 @@ __all__ = [
     "rotate",
     "split_by_class",
     "step_counts",
+    "write_images",
 ]

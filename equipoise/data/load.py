@@ -12,7 +12,8 @@ import torch
 from numpy.typing import NDArray
 
 from .. import checks
-from ..core import EquipoiseError, card, known
+from ..core import EquipoiseError, Spec, known
+from .cache import cached_source
 from .imbalance import draw, long_tailed_counts, step_counts
 from .sources import Source, data_folders
 from .split import split_by_class
@@ -28,8 +29,11 @@ def load_task(
     ratio: float = 1.0,
     valid: float = 0.1,
     n_max: int | None = None,
+    valid_per_class: int | None = None,
+    test: bool = True,
     seed: int = 0,
     root: str | Path | None = None,
+    cache: Path | None = None,
 ) -> Task:
     """The set called `name` with a validation set carved from train; the test set is always the official one.
 
@@ -37,46 +41,63 @@ def load_task(
     training images of another ratio, and a more imbalanced set is a part of a less imbalanced one.
 
     Args:
-        name: a registered task; ``equipoise tasks`` lists them.
+        name: a registered task, with its parameters where it has any: ``folder(path='photos', size=64)``.
+            ``equipoise tasks`` lists them.
         imbalance: "long_tailed", "step", or None for all images.
         ratio: largest class over smallest, at least 1.
         valid: share of each class's training images held out for validation, in [0, 1), at least one image of
             each class; they get the same imbalance. 0 gives an empty validation set.
         n_max: at most so many training images of a class. The largest class of an imbalanced set otherwise has as
             many as the smallest class of the original has.
+        valid_per_class: instead of a share, so many of the images that each class has left, for classes too small
+            for shares; a class of no more than these keeps them all to train on, and is not in the validation set.
+        test: False leaves the test set empty, so that whatever is done with the task cannot look at it.
         seed: decides which images are drawn.
         root: the folder of the files; by default ``$EQUIPOISE_DATA``, the user's cache folder, then the system's.
+        cache: a folder for a copy of the images that processes map and share; by default they are read into memory.
 
     Example:
         >>> task = load_task("blobs", imbalance="long_tailed", ratio=100, valid=0)
         >>> task.class_counts
         tensor([500,  50,   5])
     """
-    check_task(name, imbalance, ratio, valid, n_max, seed)
-    source = _read(name, root, data_folders(root))
+    check_task(name, imbalance, ratio, valid, n_max, valid_per_class, test, seed)
+    source = _read(name, root, data_folders(root), cache)
     names = source.class_names
 
-    held_out, pools = split_by_class(source.train.labels.numpy(), len(names), valid, seed)
-    _check_pools(name, names, held_out, pools, valid)
-    chosen = draw(pools, _counts(_sizes(pools), imbalance, ratio, n_max), names)
+    share = 0.0 if valid_per_class else valid
+    held_out, pools = split_by_class(source.train.labels.numpy(), len(names), share, seed)
+    _check_pools(name, names, held_out, pools, share)
+    counts = _counts(_sizes(pools), imbalance, ratio, n_max)
+    chosen = draw(pools, counts, names)
     held = np.empty(0, np.int64)
-    if valid:
+    if valid_per_class:
+        few = [pool[:valid_per_class] for pool, n in zip(pools, counts, strict=True) if n > valid_per_class]
+        held = np.sort(np.concatenate([held, *few]))
+        chosen = np.setdiff1d(chosen, held)
+    elif valid:
         held = draw(held_out, [max(1, n) for n in _counts(_sizes(held_out), imbalance, ratio, None)], names)
     return Task(
         name=name,
-        train=_take(source.train, chosen),
-        valid=_take(source.train, held),
-        test=source.test,
+        train=source.train.take(torch.from_numpy(chosen)),
+        valid=source.train.take(torch.from_numpy(held)),
+        test=source.test if test else _empty(source.test),
         class_names=names,
         fingerprint=_fingerprint(name, chosen, held),
     )
 
 
 @lru_cache(maxsize=4)
-def _read(name: str, root: str | Path | None, folders: tuple[Path, ...]) -> Source:
+def _read(name: str, root: str | Path | None, folders: tuple[Path, ...], cache: Path | None) -> Source:
     """Files are read once for many seeds; `folders` is here because the environment may change what is found."""
-    source: Source = card(name, "task").factory(root=root)
-    return source
+
+    def read() -> Source:
+        source: Source = Spec.parse(name).build("task", root=root)
+        return source
+
+    if cache is None:
+        return read().in_memory()
+    return cached_source(cache / hashlib.sha256(f"{name} {folders}".encode()).hexdigest()[:16], read)
 
 
 def _counts(sizes: Sequence[int], imbalance: str | None, ratio: float, n_max: int | None) -> list[int]:
@@ -86,13 +107,13 @@ def _counts(sizes: Sequence[int], imbalance: str | None, ratio: float, n_max: in
     return IMBALANCES[imbalance](len(sizes), min(largest, n_max or largest), ratio)
 
 
+def _empty(split: Split) -> Split:
+    # in memory even where the images are on disk: a network can be asked about none of them
+    return Split(torch.empty((0, *split.images.shape[1:]), dtype=torch.uint8), split.labels[:0])
+
+
 def _sizes(pools: Sequence[NDArray[np.int64]]) -> list[int]:
     return [len(pool) for pool in pools]
-
-
-def _take(split: Split, index: NDArray[np.int64]) -> Split:
-    rows = torch.from_numpy(index)
-    return Split(split.images[rows], split.labels[rows])
 
 
 def _fingerprint(name: str, train: NDArray[np.int64], valid: NDArray[np.int64]) -> str:
@@ -101,15 +122,28 @@ def _fingerprint(name: str, train: NDArray[np.int64], valid: NDArray[np.int64]) 
     return digest.hexdigest()[:16]
 
 
-def check_task(name: str, imbalance: str | None, ratio: float, valid: float, n_max: int | None, seed: int = 0) -> None:
+def check_task(
+    name: str,
+    imbalance: str | None,
+    ratio: float,
+    valid: float,
+    n_max: int | None,
+    valid_per_class: int | None = None,
+    test: bool = True,
+    seed: int = 0,
+) -> None:
     """Refuse what `load_task` cannot do, before any file is read."""
-    card(name, "task")
+    Spec.parse(name).resolved("task")
     try:
         checks.at_least("ratio (largest class over smallest)", ratio, 1)
         checks.between("valid", valid, 0, 1)
         checks.whole("seed", seed)
         if n_max is not None:
             checks.whole("n_max", n_max, 1)
+        if valid_per_class is not None:
+            checks.whole("valid_per_class", valid_per_class, 1)
+        if not isinstance(test, bool):
+            raise ValueError(f"test must be true or false, not {test!r}")
     except ValueError as error:
         raise EquipoiseError(str(error)) from None
     if valid == 1:

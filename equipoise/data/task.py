@@ -9,19 +9,35 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from .image_files import ImageFiles
+from .on_disk import OnDisk
+
+Images = Tensor | OnDisk | ImageFiles
+
 
 @dataclass(frozen=True)
 class Split:
-    """Images (N, c, h, w) as uint8 and their labels (N,) as int64."""
+    """Images (N, c, h, w) as uint8 and their labels (N,) as int64. Images may be left on disk."""
 
-    images: Tensor
+    images: Images
     labels: Tensor
 
     def __len__(self) -> int:
         return len(self.labels)
 
     def to(self, device: torch.device | str) -> Split:
-        return Split(self.images.to(device), self.labels.to(device))
+        """The same on `device`, except for images that are on disk: those come a batch at a time."""
+        images = self.images.to(device) if isinstance(self.images, Tensor) else self.images
+        return Split(images, self.labels.to(device))
+
+    def in_memory(self) -> Split:
+        """The same with all images read."""
+        return Split(self.images if isinstance(self.images, Tensor) else self.images.in_memory(), self.labels)
+
+    def take(self, rows: Tensor) -> Split:
+        """These samples alone."""
+        images = self.images[rows] if isinstance(self.images, Tensor) else self.images.take(rows)
+        return Split(images, self.labels[rows])
 
 
 @dataclass(frozen=True)
@@ -50,9 +66,17 @@ class Task:
     @cached_property
     def mean_std(self) -> tuple[Tensor, Tensor]:
         """Mean and standard deviation of each channel of the training images, on the scale 0 to 1."""
-        pixels = self.train.images.double() / 255
+        n = self.train.images.numel() // self.train.images.shape[1]
+        total = square = torch.zeros(())
+        for part in self.train.images.split(4096):
+            pixels = part.double()
+            total, square = (
+                total + pixels.sum((0, 2, 3)),
+                square + pixels.square().sum((0, 2, 3)),
+            )  # exact: whole numbers
+        mean, var = total / n, (square - total.square() / n) / max(n - 1, 1)
         # a channel that never varies would divide by zero
-        return pixels.mean((0, 2, 3)).float(), pixels.std((0, 2, 3)).clamp_min(1e-3).float()
+        return (mean / 255).float(), (var.clamp_min(0).sqrt() / 255).clamp_min(1e-3).float()
 
     def facts(self) -> dict[str, Any]:
         """What methods may ask for by argument name."""
@@ -63,6 +87,16 @@ class Task:
             "in_channels": self.train.images.shape[1],
         }
 
+    @property
+    def nbytes(self) -> int:
+        """Memory that all images take."""
+        return sum(split.images.numel() for split in (self.train, self.valid, self.test))
+
+    def in_memory(self) -> Task:
+        """The same task with all images read."""
+        train, valid, test = (split.in_memory() for split in (self.train, self.valid, self.test))
+        return replace(self, train=train, valid=valid, test=test)
+
     def to(self, device: torch.device | str) -> Task:
-        """The same task with its tensors on `device`."""
+        """The same task with its tensors on `device`; images on disk stay there."""
         return replace(self, train=self.train.to(device), valid=self.valid.to(device), test=self.test.to(device))

@@ -11,6 +11,7 @@ from .create import create_model
 from .dropout import DropoutHead
 from .linear import LinearHead
 from .meta_embedding import MetaEmbeddingHead, embed_with_memory
+from .planar import PlanarHead
 from .resnet import ResNet, resnet18, resnet50
 from .resnet12 import ResNet12
 from .wide_resnet import WideResNet, wrn_16_8
@@ -26,6 +27,7 @@ __all__ = [
     "MetaEmbeddingHead",
     "Network",
     "NormFactory",
+    "PlanarHead",
     "ResNet",
     "ResNet12",
     "SmallCNN",

@@ -22,7 +22,7 @@ def conv1x1(in_channels: int, out_channels: int, stride: int = 1) -> nn.Conv2d:
 
 
 def conv_norm_relu(conv: nn.Conv2d, make_norm: NormFactory) -> nn.Sequential:
-    return nn.Sequential(conv, make_norm(conv.out_channels), nn.ReLU())
+    return nn.Sequential(conv, make_norm(conv.out_channels), nn.ReLU(inplace=True))
 
 
 def stack(
@@ -70,9 +70,9 @@ class BasicBlock(nn.Module):
         self.shortcut = self.make_shortcut(in_channels, out_channels, stride, make_norm)
 
     def forward(self, x: Tensor) -> Tensor:
-        y = F.relu(self.norm1(self.conv1(x)))
+        y = F.relu(self.norm1(self.conv1(x)), inplace=True)
         y = self.norm2(self.conv2(y))
-        return F.relu(y + self.shortcut(x))
+        return F.relu(y + self.shortcut(x), inplace=True)
 
 
 class PadBlock(BasicBlock):
@@ -93,7 +93,7 @@ class Bottleneck(nn.Module):
         self.shortcut = projection(in_channels, out_channels, stride, make_norm)
 
     def forward(self, x: Tensor) -> Tensor:
-        y = F.relu(self.norm1(self.conv1(x)))
-        y = F.relu(self.norm2(self.conv2(y)))
+        y = F.relu(self.norm1(self.conv1(x)), inplace=True)
+        y = F.relu(self.norm2(self.conv2(y)), inplace=True)
         y = self.norm3(self.conv3(y))
-        return F.relu(y + self.shortcut(x))
+        return F.relu(y + self.shortcut(x), inplace=True)

@@ -28,7 +28,7 @@ def cosine_logits(
         return logits if bias is None else logits + bias
 
 
-@register("cosine", kind="head")
+@register("cosine", kind="head", space={"tau": {"values": (0.025, 0.05, 0.1), "scale": "log"}})
 class CosineHead(nn.Module):
     r"""Logits are cosines between features and class weights: neither's length can make a class win.
 

@@ -11,7 +11,13 @@ from ..core import register
 from .linear import LinearHead
 
 
-@register("dropout", kind="head", year=2014, neutral={"keep": 1.0})
+@register(
+    "dropout",
+    kind="head",
+    year=2014,
+    neutral={"keep": 1.0},
+    space={"keep": {"values": (0.6, 0.7, 0.8), "low": 0.1, "high": 1.0}},
+)
 class DropoutHead(LinearHead):
     r"""A linear head that sees, while training, each feature with probability `keep`.
 

@@ -32,6 +32,7 @@ class Record:
     device: str
     metrics: dict[str, float] = field(default_factory=dict)
     curves: dict[str, list[float]] = field(default_factory=dict)
+    timing: dict[str, float] = field(default_factory=dict)  # seconds by what was done in them, and images trained on
     trained_by: str | None = None  # the key whose trained network a post-hoc method corrected
     error: str | None = None
     failed_step: int | None = None

@@ -2,10 +2,10 @@
 
 DIR/store.json               which schema
 DIR/study.json               the question asked, as the report needs it
-DIR/runs/KEY/record.json     + weights.safetensors, valid.npz, test.npz
+DIR/runs/KEY/record.json     + weights.safetensors, valid.npz, test.npz, and progress.npz where it was asked for
 DIR/unfinished/KEY/          checkpoints of runs under way
 DIR/locks/KEY                held (flock) by the process at work on KEY; the system frees it when that dies
-DIR/opened.json              when the test outputs were first read, and by which version
+DIR/opened.json              when test outputs were read, of which runs, by which version, and whether too early
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import io
 import json
 import os
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -75,7 +75,7 @@ class Store:
             shutil.rmtree(aside, ignore_errors=True)
             aside.mkdir(parents=True)
             for name, group in (arrays or {}).items():
-                write_whole(aside / f"{name}.npz", _npz(group))
+                write_whole(aside / f"{name}.npz", _npz(_halved(group)))
             if weights is not None:
                 write_whole(aside / "weights.safetensors", weights)
             write_whole(aside / "record.json", record.to_json().encode())
@@ -88,7 +88,7 @@ class Store:
         shutil.rmtree(self._run(key), ignore_errors=True)
 
     def valid(self, key: str) -> dict[str, np.ndarray]:
-        """Outputs on the validation data: logits, features, labels."""
+        """Outputs on the validation data: logits, features, labels; see `_halved` for how they are kept."""
         return _read_npz(self._run(key) / "valid.npz")
 
     def test_sealed(self, key: str) -> dict[str, np.ndarray]:
@@ -96,10 +96,28 @@ class Store:
         return _read_npz(self._run(key) / "test.npz")
 
     def open_test(self, key: str) -> dict[str, np.ndarray]:
-        """Outputs on the test data, for the report. The first opening is written down."""
-        if not (self.path / "opened.json").exists():
-            self.write_json("opened.json", {"first_opened": now(), "by_version": __version__})
+        """Outputs on the test data, for the report. That they were opened is written down."""
+        self.note_opening([key])
         return self.test_sealed(key)
+
+    def note_opening(self, keys: Iterable[str], *, peek: bool = False) -> None:
+        """Write down, for ever, that the test outputs of these runs are read; `peek`: before their study has ended.
+
+        Runs that were opened before add nothing, so that a report written twice says the same.
+        """
+        file: dict[str, Any] = {"first_opened": now(), "by_version": __version__}
+        if (self.path / "opened.json").exists():
+            file = self.read_json("opened.json")
+        openings = file.get("openings", [])
+        new = sorted({*keys}.difference(*(opening["keys"] for opening in openings)))
+        if new:
+            openings = [*openings, {"when": now(), "by_version": __version__, "peek": peek, "keys": new}]
+            self.write_json("opened.json", {**file, "openings": openings})
+
+    def progress(self, key: str) -> dict[str, np.ndarray]:
+        """What was seen of the classes while training, moments first; empty where the study did not ask for it."""
+        path = self._run(key) / "progress.npz"
+        return _read_npz(path) if path.exists() else {}
 
     def weights(self, key: str) -> bytes:
         return (self._run(key) / "weights.safetensors").read_bytes()
@@ -185,6 +203,20 @@ def _read_json(path: Path) -> dict[str, Any]:
     return content
 
 
+def _halved(arrays: Arrays) -> Arrays:
+    """Outputs in half precision, without loss of what matters.
+
+    The largest logit of each row becomes 0: the softmax stays as it is, and the numbers near the largest, which decide
+    the prediction, are those that half precision keeps best.
+    """
+    half = {name: array.astype(np.float16) for name, array in arrays.items() if name == "features"}
+    if "logits" in arrays:
+        logits = arrays["logits"].astype(np.float32)
+        below = logits - logits.max(axis=1, keepdims=True)
+        half["logits"] = below.clip(min=np.finfo(np.float16).min).astype(np.float16)
+    return {**arrays, **half}
+
+
 def _npz(arrays: Arrays) -> bytes:
     buffer = io.BytesIO()
     np.savez_compressed(buffer, allow_pickle=False, **arrays)
@@ -194,4 +226,4 @@ def _npz(arrays: Arrays) -> bytes:
 def _read_npz(path: Path) -> dict[str, np.ndarray]:
     # opened here because np.load leaves its own file open when the archive is damaged
     with path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
-        return {name: file[name] for name in file.files}
+        return {name: file[name].astype(np.float32) if name == "logits" else file[name] for name in file.files}

@@ -6,6 +6,7 @@ be killed at any moment and be run again: what is finished stays, what was under
 
 from __future__ import annotations
 
+import ctypes
 import os
 import threading
 import time
@@ -22,10 +23,13 @@ from typing import Any
 
 import torch
 
+from ..data import forget_cached
 from ..store import Store
+from ..store.underway import note_epoch
 from ..train import Stopped
-from .runner import Curves, Job, do, do_together, loads_of
+from .runner import Curves, Job, cache_of, do, do_together, loads_of, measured
 
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # of glibc's mallopt
 RETRY_SECONDS = 0.5  # how often a job that another process is doing is looked at again
 
 
@@ -44,11 +48,17 @@ class Event:
 class Workers:
     """Runs jobs; iterate over `events()` to watch them. `stop()` lets every worker write its checkpoints and end."""
 
-    def __init__(self, jobs: list[Job], store: Store, device: torch.device, count: int, pack_size: int = 1) -> None:
-        self.store, self.device, self.pack_size = store, device, pack_size
-        self.waiting = deque(loads_of(jobs, device, pack_size))
+    def __init__(self, jobs: list[Job], store: Store, device: torch.device, count: int) -> None:
+        self.store, self.device = store, device
+        self.pack_size = measured(jobs, store, device)
+        self.waiting: deque[list[Job]] = deque()
+        self.add(jobs)
         self.stopping = False
         self.seats = [_Seat(number, store.path, str(device)) for number in range(min(count, len(self.waiting)))]
+
+    def add(self, jobs: list[Job]) -> None:
+        """More to do, after what waits already."""
+        self.waiting.extend(loads_of(jobs, self.device, self.pack_size))
 
     def stop(self) -> None:
         """Ask for a clean end; events go on until all workers have ended."""
@@ -68,6 +78,8 @@ class Workers:
         finally:
             for seat in self.seats:
                 seat.close()
+        if not self.stopping:
+            forget_cached(cache_of(self.store))
 
     def _dispatch(self) -> bool:
         """Give idle workers something to do; whether anything is under way or to come."""
@@ -107,7 +119,9 @@ class _Seat:
     def _spawn(self) -> None:
         context = get_context("spawn")
         self.pipe, theirs = context.Pipe()
-        self.process = context.Process(target=_work, args=(theirs, self.path, self.device), daemon=True)
+        # a daemon may have no processes of its own, which a GPU's worker needs to read images ahead
+        daemon = self.device == "cpu"
+        self.process = context.Process(target=_work, args=(theirs, self.path, self.device), daemon=daemon)
         self.process.start()
         theirs.close()
 
@@ -156,10 +170,13 @@ def _work(pipe: Connection, path: Path, device_name: str) -> None:
     signal(SIGINT, SIG_IGN)  # Ctrl-C reaches the whole process group; the parent decides what it means
     threading.Thread(target=_die_with_parent, daemon=True).start()
     torch.set_num_threads(1)
+    keep_freed_memory()
     torch.backends.cudnn.benchmark = True  # shapes never change, so the search for the fastest convolution pays
     store, device = Store(path), torch.device(device_name)
 
     def tell(member: int, epoch: int, curves: Curves) -> None:
+        training = load[member].training
+        note_epoch(store, training.key, epoch, training.plan.epochs)
         pipe.send(("epoch", member, epoch, {name: values[-1] for name, values in curves.items()}, None))
 
     with suppress(EOFError, OSError):
@@ -184,6 +201,14 @@ def _die_with_parent() -> None:
     if parent is not None:
         parent.join()
         os._exit(1)
+
+
+def keep_freed_memory() -> None:
+    """Ask the C library not to give large blocks back: each step wants them again, and fresh pages cost time."""
+    with suppress(OSError, AttributeError):  # another system, another library
+        libc = ctypes.CDLL(None)
+        libc.mallopt(M_MMAP_THRESHOLD, 2**30)
+        libc.mallopt(M_TRIM_THRESHOLD, 2**31 - 1)
 
 
 def core_count() -> int:

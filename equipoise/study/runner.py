@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import lru_cache, partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,10 @@ from ..core import EquipoiseError, Output, Spec, known
 from ..data import Task, load_task
 from ..store import Record, Store, now
 from ..train import Diverged, Fitting, Recipe, Run, Stopped, TaskChoice, fit_one, fit_pack, predict
+from . import engine
+from .progress import Progress
+
+RESIDENT_SHARE = 0.3  # of a GPU's free memory; larger sets come through a loader
 
 Arrays = dict[str, np.ndarray]
 Curves = dict[str, list[float]]
@@ -101,6 +106,20 @@ def _train_together(
             _keep(fitting, store, seconds)
 
 
+def measured(jobs: Sequence[Job], store: Store, device: torch.device) -> int:
+    """How many runs to train side by side here, after measuring what the engine has to know of these jobs."""
+    trainings = [job.training for job in jobs if job.training.procedure is None]
+    if device.type == "cpu":
+        engine.choose_layouts(trainings, store, lambda recipe: task_of(recipe, store, device))
+        return 1
+    if not trainings:
+        return 1
+    task = task_of(trainings[0], store, device)
+    if not isinstance(task.train.images, torch.Tensor):
+        return 1  # a loader's processes serve one run
+    return engine.pack_size(trainings[0], len(trainings), task, bool(engine.settings(store).get("compiled")))
+
+
 def loads_of(jobs: Iterable[Job], device: torch.device, pack_size: int) -> list[list[Job]]:
     """What a worker is given at a time: on a CPU one job, on a GPU up to `pack_size` that train side by side.
 
@@ -140,20 +159,25 @@ def _recorded(store: Store, recipe: Recipe, work: Callable[[], None], device: to
 def _train(recipe: Recipe, store: Store, device: torch.device, tell: Tell, stop: Stop) -> None:
     started = time.monotonic()
     fitting = _fitting(recipe, store, device)
-    fit_one(fitting, on_epoch=tell, stop=stop)
+    if device.type == "cpu" or recipe.procedure:
+        fit_one(fitting, on_epoch=tell, stop=stop)
+    else:  # a pack of one: its steps are captured
+        (outcome,) = fit_pack([fitting], on_epoch=lambda _, *news: tell(*news), stop=stop)
+        if isinstance(outcome, Diverged):
+            raise outcome
     _keep(fitting, store, time.monotonic() - started)
 
 
 def _fitting(recipe: Recipe, store: Store, device: torch.device) -> Fitting:
     """The run of a recipe, at its start or where its checkpoint left it."""
-    task = task_on(recipe.task, recipe.seed, device)
+    task = task_of(recipe, store, device)
     weights = load_weights(store.weights(_trained(recipe, store).key)) if recipe.parent else None
+    run = Run(recipe, task, device, weights, engine.layout_of(recipe, store))
+    if engine.settings(store).get("compiled"):
+        run.compile()
     counts = task.class_counts.numpy()
-    return Fitting(
-        Run(recipe, task, device, weights),
-        lambda logits, labels: evaluate(logits, labels, counts),
-        store.scratch(recipe.key),
-    )
+    observer = Progress(run) if engine.settings(store).get("progress") else None
+    return Fitting(run, lambda logits, labels: evaluate(logits, labels, counts), store.scratch(recipe.key), observer)
 
 
 def _keep(fitting: Fitting, store: Store, seconds: float) -> None:
@@ -173,8 +197,11 @@ def _keep(fitting: Fitting, store: Store, seconds: float) -> None:
         device=device_name(run.device),
         metrics={name: values[-1] for name, values in curves.items()},
         curves=curves,
+        timing={**fitting.seconds, "images": float(run.plan.epochs * run.steps_per_epoch * run.batch_size)},
     )
     outputs = {"valid": predict(run, task.valid), "test": predict(run, task.test)}
+    if isinstance(fitting.observer, Progress):
+        outputs["progress"] = fitting.observer.arrays()
     weights = {name: tensor.contiguous().cpu() for name, tensor in run.evaluated.state_dict().items()}
     store.put(record, outputs, save_weights(weights))
 
@@ -215,6 +242,7 @@ def _correct(recipe: Recipe, store: Store, device: torch.device) -> None:
         "ended": now(),
         "metrics": metrics,
         "curves": {},
+        "timing": {},
         "trained_by": trained.key,
     }
     store.put(Record(**plain), {"valid": valid, "test": test})
@@ -264,10 +292,22 @@ def _failure(recipe: Recipe, error: Exception, seconds: float, device: torch.dev
     )
 
 
+def task_of(recipe: Recipe, store: Store, device: torch.device) -> Task:
+    """The task of a recipe: on a GPU with room for it in its memory, else in files that processes share."""
+    return _task_on(recipe.task, recipe.seed, cache_of(store), device)
+
+
+def cache_of(store: Store) -> Path:
+    """Where the images of a study's tasks lie while it runs."""
+    return store.path / "shared"
+
+
 @lru_cache(maxsize=2)  # a study's jobs come a seed at a time, so the task of a seed is built once
-def task_on(choice: TaskChoice, seed: int, device: torch.device) -> Task:
-    """The task of a recipe, its images on the device."""
-    return load_task(**choice.__dict__, seed=seed).to(device)
+def _task_on(choice: TaskChoice, seed: int, cache: Path, device: torch.device) -> Task:
+    task = load_task(**choice.__dict__, seed=seed, cache=cache)
+    if device.type == "cuda" and task.nbytes < RESIDENT_SHARE * torch.cuda.mem_get_info(device)[0]:
+        task = task.in_memory()
+    return task.to(device)
 
 
 def versions() -> dict[str, str]:

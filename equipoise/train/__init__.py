@@ -1,15 +1,18 @@
 """4 · Training: recipe, objective, plan, loop, predictions."""
 
 from .fit import Fitting, Stopped, fit, fit_one
+from .layout import LAYOUTS, fastest_layout
 from .loop import Diverged, Run
 from .objective import Objective, Terms
 from .pack import Pack, fit_pack
 from .plan import Plan
 from .predict import predict
+from .profile import StepTimes, profile_step
 from .recipe import DIALS, Mistakes, Recipe, TaskChoice
 
 __all__ = [
     "DIALS",
+    "LAYOUTS",
     "Diverged",
     "Fitting",
     "Mistakes",
@@ -18,11 +21,14 @@ __all__ = [
     "Plan",
     "Recipe",
     "Run",
+    "StepTimes",
     "Stopped",
     "TaskChoice",
     "Terms",
+    "fastest_layout",
     "fit",
     "fit_one",
     "fit_pack",
     "predict",
+    "profile_step",
 ]

@@ -4,37 +4,52 @@ from __future__ import annotations
 
 import io
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any, Protocol
 
-import numpy as np
 import torch
+from torch import Tensor
 
 from ..files import write_whole
 from .loop import Run
-from .predict import predict
+from .predict import predict_logits
 
 CHECKPOINT_EPOCHS = 5
 CHECKPOINT_SHARE = 0.02  # of the time, at most: on a fast device five epochs can be shorter than a slow disk's writing
 
 Curves = dict[str, list[float]]
-Evaluate = Callable[[np.ndarray, np.ndarray], dict[str, float]]  # logits, labels -> metrics by name
+Evaluate = Callable[[Tensor, Tensor], dict[str, float]]  # logits, labels -> metrics by name
 
 
 class Stopped(Exception):
     """Somebody asked the run to stop; its checkpoint is written."""
 
 
+class Observer(Protocol):
+    """Looks at a run after each epoch, and has a state that a checkpoint keeps."""
+
+    def after_epoch(self, epoch: int) -> None: ...
+
+    def state_dict(self) -> Any: ...
+
+    def load_state_dict(self, state: Any) -> None: ...
+
+
 class Fitting:
     """One run's way through its epochs: its curves so far and its checkpoints in `folder`.
 
     The curves have one value an epoch of the training loss and of each validation metric. A run that finds its
-    checkpoint goes on from there and ends with the numbers it would have had.
+    checkpoint goes on from there and ends with the numbers it would have had. `seconds` tells where the time went.
     """
 
-    def __init__(self, run: Run, evaluate: Evaluate, folder: Path | None = None) -> None:
-        self.run, self.evaluate, self.folder = run, evaluate, folder
-        self.curves: Curves = load_checkpoint(run, folder) if folder else {}
+    def __init__(
+        self, run: Run, evaluate: Evaluate, folder: Path | None = None, observer: Observer | None = None
+    ) -> None:
+        self.run, self.evaluate, self.folder, self.observer = run, evaluate, folder, observer
+        self.curves: Curves = load_checkpoint(run, folder, observer) if folder else {}
+        self.seconds = {"training": 0.0, "evaluation": 0.0, "checkpoints": 0.0}
         self._next_save = 0.0
 
     @property
@@ -46,22 +61,42 @@ class Fitting:
     def ended(self) -> bool:
         return self.epoch >= self.run.plan.epochs
 
-    def after_epoch(self, loss: float) -> None:
-        """Note what the epoch came to, and write a checkpoint every few epochs."""
+    def train_epoch(self) -> None:
+        """One epoch, its curves, and every few epochs a checkpoint."""
+        with self.timed("training"):
+            loss = self.run.epoch(self.epoch)
+        with self.timed("evaluation"):
+            logits = predict_logits(self.run, self.run.task.valid) if len(self.run.task.valid) else None
+            self.note(loss, logits)
+        self.save_now_and_then()
+
+    def note(self, loss: float, logits: Tensor | None) -> None:
+        """Write down what an epoch came to: its loss, and the metrics of its logits on the validation data."""
         self.curves.setdefault("train_loss", []).append(loss)
-        if len(self.run.task.valid):
-            valid = predict(self.run, self.run.task.valid, features=False)
-            for name, value in self.evaluate(valid["logits"], valid["labels"]).items():
+        if logits is not None:
+            for name, value in self.evaluate(logits, self.run.task.valid.labels).items():
                 self.curves.setdefault(f"valid_{name}", []).append(value)
+        if self.observer is not None:
+            self.observer.after_epoch(self.epoch)
+
+    def save_now_and_then(self) -> None:
         if not self.ended and self.epoch % CHECKPOINT_EPOCHS == 0 and time.monotonic() >= self._next_save:
             self.save()
 
     def save(self) -> None:
         if self.folder is not None:
             began = time.monotonic()
-            save_checkpoint(self.run, self.folder, self.curves)
+            with self.timed("checkpoints"):
+                save_checkpoint(self.run, self.folder, self.curves, self.observer)
             ended = time.monotonic()
             self._next_save = ended + (ended - began) / CHECKPOINT_SHARE
+
+    @contextmanager
+    def timed(self, what: str) -> Iterator[None]:
+        """Add the time of the block to `seconds`."""
+        began = time.monotonic()
+        yield
+        self.seconds[what] += time.monotonic() - began
 
 
 def fit(
@@ -79,7 +114,7 @@ def fit_one(
 ) -> Curves:
     """Train to the end and give the curves; when `stop()` says so, write a checkpoint and raise `Stopped`."""
     while not fitting.ended:
-        fitting.after_epoch(fitting.run.epoch(fitting.epoch))
+        fitting.train_epoch()
         on_epoch(fitting.epoch, fitting.curves)
         if not fitting.ended and stop():
             fitting.save()
@@ -87,19 +122,22 @@ def fit_one(
     return fitting.curves
 
 
-def save_checkpoint(run: Run, folder: Path, curves: Curves) -> None:
+def save_checkpoint(run: Run, folder: Path, curves: Curves, observer: Observer | None = None) -> None:
     buffer = io.BytesIO()
-    torch.save({"run": run.state_dict(), "curves": curves}, buffer)
+    seen = observer and observer.state_dict()
+    torch.save({"run": run.state_dict(), "curves": curves, "observer": seen}, buffer)
     folder.mkdir(parents=True, exist_ok=True)
     write_whole(folder / "checkpoint.pt", buffer.getvalue())
 
 
-def load_checkpoint(run: Run, folder: Path) -> Curves:
+def load_checkpoint(run: Run, folder: Path, observer: Observer | None = None) -> Curves:
     """Put `run` where its checkpoint left it, and give the curves so far; nothing there gives a fresh start."""
     path = folder / "checkpoint.pt"
     if not path.exists():
         return {}
     state = torch.load(path, map_location="cpu", weights_only=True)
     run.load_state_dict(state["run"])
+    if observer is not None and state.get("observer") is not None:
+        observer.load_state_dict(state["observer"])
     curves: Curves = state["curves"]
     return curves

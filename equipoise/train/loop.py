@@ -10,12 +10,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..core import Batch, Spec
+from ..core import Batch, EquipoiseError, Spec
 from ..data import Task, normalize
 from ..models import Network, create_model
 from ..models.create import head_factory
 from ..norms import decay_groups, pull_towards_one
 from .ema import Average
+from .feed import Resident, feed_of
 from .objective import Objective, Terms
 from .procedures import Procedure
 from .recipe import Recipe
@@ -28,15 +29,24 @@ class Run:
     """Everything a step touches, on the device: data, network, objective, rates, counters and random streams."""
 
     def __init__(
-        self, recipe: Recipe, task: Task, device: torch.device, weights: Mapping[str, Tensor] | None = None
+        self,
+        recipe: Recipe,
+        task: Task,
+        device: torch.device,
+        weights: Mapping[str, Tensor] | None = None,
+        layout: torch.memory_format = torch.channels_last,
     ) -> None:
-        """`weights` are those of the recipe's parent, where it continues from one (a second stage)."""
-        self.recipe, self.task, self.device = recipe, task, device
+        """`weights` are those of the recipe's parent, where it continues from one (a second stage).
+
+        `layout` of images and maps in memory changes the speed, and the numbers by rounding alone.
+        """
+        self.recipe, self.task, self.device, self.layout = recipe, task, device, layout
         self.streams = Streams(recipe.seed, device)
         self.mean, self.std = (value.to(device) for value in task.mean_std)
         self.stage: Stage | None = recipe.stage and Spec.parse(recipe.stage).build("stage")  # type: ignore[assignment]
         self.plan = plan = recipe.plan if self.stage is None else self.stage.plan(recipe.plan)
         self.batch_size = min(plan.batch_size, len(task.train))
+        self.feed = feed_of(task.train.images, self.batch_size, device)
         self._build({**task.facts(), "batch_size": self.batch_size}, weights)
         self.steps_per_epoch = self.sampler.epoch_length // self.batch_size  # every batch is full: shapes stay fixed
         schedule = Spec.parse(plan.schedule).build("schedule", epochs=plan.epochs)
@@ -81,7 +91,7 @@ class Run:
                 assert weights is not None, "a second stage continues from the weights of the first"
                 network.load_state_dict(dict(weights))
                 self.stage.prepare(network)
-        self.network = network.to(self.device).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        self.network = network.to(self.device).to(memory_format=self.layout)  # type: ignore[call-overload]
         self.objective = Objective(built("loss"), built("weighting"), built("penalty")).to(self.device)
         self.mix = built("mix")
         if self.mix is not None:
@@ -90,6 +100,8 @@ class Run:
         if self.stage is not None:
             self.procedure = None  # it has made the network what it is; the second stage has the plain step
         if self.procedure is not None:
+            if not isinstance(self.feed, Resident):
+                raise EquipoiseError(f"{recipe.procedure} draws images by itself, so they must fit the device's memory")
             self.procedure.to(self.device).begin(self)
         for module in (*self.network.modules(), *self.objective.modules()):
             if hasattr(module, "generator"):
@@ -99,21 +111,29 @@ class Run:
 
     def step(self) -> None:
         """One step of training."""
-        index = self._next_index()  # imbalance: which samples
-        images = self.augment(self.task.train.images[index], self.streams["augment"])  # data
-        batch = Batch(self.inputs(images), self.task.train.labels[index])
+        batch = self.batch()
         terms = self.terms(batch) if self.procedure is None else self.procedure(self, batch)
         terms.total.backward()
-        pull_towards_one(self.optimizer.param_groups)  # where the plan lets γ decay to 1
-        self.optimizer.step()
-        self.optimizer.zero_grad(set_to_none=True)
-        self._after(terms)
+        self.update(terms)
+
+    def batch(self) -> Batch:
+        """The next batch, as the network takes it."""
+        index = self._next_index()  # imbalance: which samples
+        images = self.augment(self.feed(index), self.streams["augment"])  # data
+        return Batch(self.inputs(images), self.task.train.labels[index])
 
     def terms(self, batch: Batch) -> Terms:
         """What is minimised for this batch, unless the recipe has a procedure of its own."""
         with self._mixing(*batch[:2]) as batch, self.precision():  # mixing
             out = self.network.output(batch.inputs)  # models, norms
         return self.objective(out, batch, self.progress)  # losses · weighting + penalty
+
+    def update(self, terms: Terms) -> None:
+        """Move the weights, and count."""
+        pull_towards_one(self.optimizer.param_groups)  # where the plan lets γ decay to 1
+        self.optimizer.step()
+        self.optimizer.zero_grad(set_to_none=True)
+        self._count(terms)
 
     @property
     def progress(self) -> Tensor:
@@ -122,7 +142,7 @@ class Run:
 
     def inputs(self, images: Tensor) -> Tensor:
         """Images as the network takes them."""
-        return normalize(images, self.mean, self.std).contiguous(memory_format=torch.channels_last)
+        return normalize(images, self.mean, self.std).contiguous(memory_format=self.layout)
 
     def _next_index(self) -> Tensor:
         self.lr.copy_(self.rates.take(self.done))  # indexing with a tensor of one value would read it back
@@ -146,7 +166,7 @@ class Run:
         return torch.autocast(self.device.type, torch.bfloat16, enabled=self.plan.precision == "bf16")
 
     @torch.no_grad()
-    def _after(self, terms: Terms) -> None:
+    def _count(self, terms: Terms) -> None:
         loss = terms.total.detach()
         first_bad = (self.bad_step < 0) & ~torch.isfinite(loss)
         self.bad_step.copy_(torch.where(first_bad, self.done, self.bad_step))
@@ -168,6 +188,7 @@ class Run:
         """Train for one epoch and give its mean loss."""
         self.begin_epoch(number)
         for _ in range(self.steps_per_epoch):
+            self.feed.advance()
             self.step()
         return self.end_epoch()
 
@@ -178,6 +199,7 @@ class Run:
             self.stage.freeze(self.network)
         self.loss_sum.zero_()
         self.order.copy_(self.sampler.epoch(self.streams["order"], number / self.plan.epochs))
+        self.feed.start_epoch(self.order)
         if self.procedure is not None:
             self.procedure.start_epoch(self, number)
 

@@ -7,12 +7,16 @@ to does not depend on its company.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import torch
+from torch import Tensor
 
 from .fit import Curves, Fitting, Stopped
 from .loop import Diverged, Run
+from .predict import predict_logits
 
 EAGER_STEPS = 3  # before a capture: they make what is made lazily (momentum buffers, convolution plans)
 
@@ -27,39 +31,65 @@ class Pack:
         self.runs = list(runs)
         (self.steps_per_epoch,) = lengths
         self.streams = [torch.cuda.Stream(run.device) for run in runs]
-        self.graph: torch.cuda.CUDAGraph | None = None
+        self._eager_steps = 0
+        self._step: torch.cuda.CUDAGraph | None = None
+        self._evaluation: torch.cuda.CUDAGraph | None = None
+        self._logits: list[Tensor | None] = []
 
-    def steps(self) -> None:
-        """All steps of an epoch, of all runs."""
-        left = self.steps_per_epoch
-        if self.graph is None:
-            eager = min(EAGER_STEPS, left)
-            for _ in range(eager):
-                self._step_all()
-            left -= eager
-            self.graph = self._captured()
-        for _ in range(left):
-            self.graph.replay()
+    def steps(self, count: int | None = None) -> None:
+        """So many steps of each run; by default all of an epoch."""
+        for _ in range(self.steps_per_epoch if count is None else count):
+            for run in self.runs:
+                run.feed.advance()
+            if self._step is None:
+                self._side_by_side(Run.step)
+                self._eager_steps += 1
+                if self._eager_steps == EAGER_STEPS:
+                    self._step, _ = self._captured(Run.step)
+            else:
+                self._step.replay()
 
-    def _step_all(self) -> None:
-        """One step of each run, on its own stream; the current stream goes on when all are done."""
-        main = torch.cuda.current_stream()
+    def validation_logits(self) -> list[Tensor | None]:
+        """The logits (N, C) of each run on its validation data, the same tensors at every call; None without such."""
+        if not any(len(run.task.valid) for run in self.runs):
+            return [None] * len(self.runs)
+        if not all(_is_capturable(run) for run in self.runs):
+            return self._side_by_side(_validation_logits)
+        if self._evaluation is None:
+            self._side_by_side(_validation_logits)
+            self._evaluation, self._logits = self._captured(_validation_logits)
+        self._evaluation.replay()
+        return self._logits
+
+    def _side_by_side(self, work: Callable[[Run], Any]) -> list[Any]:
+        """`work` for each run, on its own stream; the current stream goes on when all are done."""
+        main, results = torch.cuda.current_stream(), []
         for run, stream in zip(self.runs, self.streams, strict=True):
             stream.wait_stream(main)
             with torch.cuda.stream(stream):
-                run.step()
+                results.append(work(run))
         for stream in self.streams:
             main.wait_stream(stream)
+        return results
 
-    def _captured(self) -> torch.cuda.CUDAGraph:
+    def _captured(self, work: Callable[[Run], Any]) -> tuple[torch.cuda.CUDAGraph, list[Any]]:
         graph = torch.cuda.CUDAGraph()
         for run in self.runs:
             for generator in run.streams.generators.values():
                 graph.register_generator_state(generator)
         torch.cuda.synchronize()
         with torch.cuda.graph(graph):
-            self._step_all()
-        return graph
+            results = self._side_by_side(work)
+        return graph, results
+
+
+def _validation_logits(run: Run) -> Tensor | None:
+    return predict_logits(run, run.task.valid) if len(run.task.valid) else None
+
+
+def _is_capturable(run: Run) -> bool:
+    """Whether the validation images lie on the device; those on disk pass through the host."""
+    return isinstance(run.task.valid.images, Tensor)
 
 
 def fit_pack(
@@ -81,18 +111,35 @@ def fit_pack(
     while members := under_way():
         pack = Pack([fittings[i].run for i in members])
         while members == under_way():
+            diverged |= _epoch(pack, {i: fittings[i] for i in members})
             for i in members:
-                fittings[i].run.begin_epoch(fittings[i].epoch)
-            pack.steps()
-            for i in members:
-                try:
-                    fittings[i].after_epoch(fittings[i].run.end_epoch())
-                except Diverged as error:
-                    diverged[i] = error
-                    continue
-                on_epoch(i, fittings[i].epoch, fittings[i].curves)
+                if i not in diverged:
+                    fittings[i].save_now_and_then()
+                    on_epoch(i, fittings[i].epoch, fittings[i].curves)
             if under_way() and stop():
                 for i in under_way():
                     fittings[i].save()
                 raise Stopped
     return [diverged.get(i, fitting.curves) for i, fitting in enumerate(fittings)]
+
+
+def _epoch(pack: Pack, fittings: dict[int, Fitting]) -> dict[int, Diverged]:
+    """One epoch of all, and what it came to; those that diverged."""
+    diverged, began = {}, time.monotonic()
+    for fitting in fittings.values():
+        fitting.run.begin_epoch(fitting.epoch)
+    pack.steps()
+    losses: dict[int, float] = {}
+    for i, fitting in fittings.items():
+        try:
+            losses[i] = fitting.run.end_epoch()
+        except Diverged as error:
+            diverged[i] = error
+    trained = time.monotonic()
+    for (i, fitting), logits in zip(fittings.items(), pack.validation_logits(), strict=True):
+        if i in losses:
+            fitting.note(losses[i], logits)
+    for fitting in fittings.values():  # what each cost of the time they shared
+        fitting.seconds["training"] += (trained - began) / len(fittings)
+        fitting.seconds["evaluation"] += (time.monotonic() - trained) / len(fittings)
+    return diverged

@@ -2,29 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import torch
+from torch import Tensor
 
+from ..core import Output
 from ..data import Split
 from .loop import Run
 
 EVALUATION_BATCH = 512
 
 
-@torch.no_grad()
-def predict(run: Run, split: Split, *, features: bool = True) -> dict[str, np.ndarray]:
+def predict(run: Run, split: Split) -> dict[str, np.ndarray]:
     """`logits` (N, C) whose softmax are probabilities, `labels` (N,), and `features` (N, d) in half precision."""
+    arrays = {"labels": split.labels.cpu().numpy()}
+    if outputs := list(_outputs(run, split)):
+        arrays["logits"] = torch.cat([out.logits for out in outputs]).cpu().numpy()
+        features = [out.features.half() for out in outputs if out.features is not None]
+        if features:
+            arrays["features"] = torch.cat(features).cpu().numpy()
+    return arrays
+
+
+def predict_logits(run: Run, split: Split) -> Tensor:
+    """The logits alone (N, C), left on the device: nothing here waits for it, so that a graph can capture it."""
+    return torch.cat([out.logits for out in _outputs(run, split)])
+
+
+@torch.no_grad()
+def _outputs(run: Run, split: Split) -> Iterator[Output]:
     network = run.evaluated.eval()
-    logits, penultimate = [], []
     for images in split.images.split(EVALUATION_BATCH):
         with run.precision():
-            out = network.output(run.inputs(images))
-        logits.append(run.objective.loss.link(out.logits.float()))
-        if features and out.features is not None:
-            penultimate.append(out.features.half())
-    arrays = {"labels": split.labels.cpu().numpy()}
-    if logits:
-        arrays["logits"] = torch.cat(logits).cpu().numpy()
-        if penultimate:
-            arrays["features"] = torch.cat(penultimate).cpu().numpy()
-    return arrays
+            out = network.output(run.inputs(images.to(run.device)))
+        yield Output(run.objective.loss.link(out.logits.float()), out.features)

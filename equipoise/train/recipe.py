@@ -32,6 +32,9 @@ DIALS: dict[str, str | None] = {
     "posthoc": None,
 }
 
+# at these values, options that a later version added to the task change no key
+_LATER_TASK_OPTIONS = (("valid_per_class", None), ("test", True))
+
 # enough facts to try a method's parameters out before any data is read
 _TRIAL_FACTS: dict[str, Any] = {
     "class_counts": torch.tensor([3, 2]),
@@ -51,9 +54,12 @@ class TaskChoice:
     ratio: float = 1.0
     valid: float = 0.1
     n_max: int | None = None
+    valid_per_class: int | None = None
+    test: bool = True
 
     def __post_init__(self) -> None:
         check_task(**self.__dict__)
+        object.__setattr__(self, "name", str(Spec.parse(self.name).resolved("task")))
         for name in ("ratio", "valid"):
             object.__setattr__(self, name, float(getattr(self, name)))
 
@@ -117,6 +123,7 @@ class Recipe:
         """A hash of all that decides the result: equal recipes have equal keys, however they were written."""
         # what is not chosen is left out, so that a dial added in a later version keeps old keys
         plain = {k: v for k, v in self.to_dict().items() if v is not None}
+        plain["task"] = {k: v for k, v in plain["task"].items() if (k, v) not in _LATER_TASK_OPTIONS}
         return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()[:16]
 
     @property
@@ -153,7 +160,7 @@ def _known(mistakes: list[str], options: dict[str, Any], cls: type, prefix: str)
 
 def _with_companions(options: dict[str, Any], task: TaskChoice | None) -> dict[str, Any]:
     """Options, over what the data set and the chosen methods bring along, over defaults."""
-    brought: dict[str, Any] = dict(card(task.name, "task").companions) if task else {}
+    brought: dict[str, Any] = dict(card(Spec.parse(task.name).name, "task").companions) if task else {}
     for dial in DIALS:
         name = str(options.get(dial, DIALS[dial])).partition("(")[0].strip()
         for entry in cards(dial):

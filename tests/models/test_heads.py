@@ -46,7 +46,7 @@ class TestEveryHead:
         before = head.weight.detach().clone()
         head.reset_parameters()
         assert not torch.equal(head.weight, before)
-        assert head.weight.std().item() == pytest.approx(before.std().item(), rel=0.6)
+        assert head.weight.std().item() == pytest.approx(before.std().item(), rel=0.9)  # a product's varies more
         torch.manual_seed(9)
         head.reset_parameters()
         torch.manual_seed(9)

@@ -34,9 +34,27 @@ def store(tmp_path):
 def test_what_is_put_comes_back(store):
     store.put(a_record(), OUTPUTS, b"weights")
     assert store.has("k1") and store.get("k1") == a_record() and store.records() == [a_record()]
-    np.testing.assert_array_equal(store.valid("k1")["logits"], np.eye(2))
+    np.testing.assert_array_equal(store.valid("k1")["logits"], np.eye(2) - 1)  # the largest of a row becomes 0
     assert store.weights("k1") == b"weights"
     assert not any((store.path / "unfinished").iterdir())
+
+
+def test_half_precision_keeps_predictions_and_probabilities(store):
+    rng = np.random.default_rng(0)
+    logits = (rng.normal(size=(500, 20)) * 5 + 3000).astype(np.float32)
+    logits[:, 1] = logits[:, 0] + 1e-3  # half precision at 3000 has steps of 2
+    logits[0, 2:] = -np.inf
+    store.put(a_record(), {"valid": {"logits": logits, "labels": np.zeros(500, np.int64)}})
+    assert (store.path / "runs/k1/valid.npz").stat().st_size < 2.2 * logits.size
+    kept = store.valid("k1")["logits"]
+    assert kept.dtype == np.float32 and np.isfinite(kept).all()
+    np.testing.assert_array_equal(kept.argmax(axis=1), logits.argmax(axis=1))
+
+    def softmax(z):
+        e = np.exp(z.astype(np.float64) - z.max(axis=1, keepdims=True))
+        return e / e.sum(axis=1, keepdims=True)
+
+    np.testing.assert_allclose(softmax(kept), softmax(logits), atol=1e-3)
 
 
 def test_looking_writes_nothing(tmp_path):

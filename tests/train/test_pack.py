@@ -6,7 +6,9 @@ import torch
 
 from equipoise.analysis import evaluate
 from equipoise.data import load_task
-from equipoise.train import Diverged, Fitting, Recipe, Run, Stopped, fit, fit_pack
+from equipoise.study import engine
+from equipoise.train import Diverged, Fitting, Pack, Recipe, Run, Stopped, fit, fit_pack, predict, profile_step
+from equipoise.train.feed import Streamed
 
 pytestmark = [
     pytest.mark.gpu,
@@ -36,6 +38,12 @@ def fitting(options, folder=None, epochs=4):
     return Fitting(Run(recipe, load_task(**recipe.task.__dict__, seed=1).to(device), device), metrics, folder)
 
 
+def check_same(curves, expected):
+    assert curves.keys() == expected.keys()
+    for name, values in expected.items():
+        np.testing.assert_allclose(curves[name], values, rtol=1e-3, atol=1e-6, err_msg=name)
+
+
 @pytest.fixture(autouse=True)
 def exact(monkeypatch):
     monkeypatch.setattr(torch.backends.cudnn, "deterministic", True)
@@ -46,21 +54,21 @@ def test_a_run_does_not_depend_on_its_company():
     together = fit_pack([fitting(options) for options in METHODS])
     for options, curves in zip(METHODS, together, strict=True):
         (alone,) = fit_pack([fitting(options)])
-        assert curves == pytest.approx(alone, rel=1e-3), options
+        check_same(curves, alone)
 
 
 def test_captured_steps_are_the_eager_steps():
     for options in METHODS:
         (captured,) = fit_pack([fitting(options)])
         plain = fitting(options)
-        assert fit(plain.run, evaluate=metrics) == pytest.approx(captured, rel=1e-3), options
+        check_same(fit(plain.run, evaluate=metrics), captured)
 
 
 def test_one_that_diverges_leaves_the_others_alone():
     alone = fit_pack([fitting({})])
     good, bad = fit_pack([fitting({}), fitting({"lr": 1e30})])
     assert isinstance(bad, Diverged)
-    assert good == pytest.approx(alone[0], rel=1e-3)
+    check_same(good, alone[0])
 
 
 def test_a_stopped_pack_goes_on(tmp_path):
@@ -73,7 +81,7 @@ def test_a_stopped_pack_goes_on(tmp_path):
     with pytest.raises(Stopped):
         fit_pack(members(), stop=lambda: next(asked))
     for resumed, expected in zip(fit_pack(members()), whole, strict=True):
-        assert resumed == pytest.approx(expected, rel=1e-3)
+        check_same(resumed, expected)
 
 
 def test_a_step_never_waits_for_the_device():
@@ -93,3 +101,47 @@ def test_memory_does_not_grow():
     seen = []
     fit_pack([member], on_epoch=lambda i, epoch, curves: seen.append(torch.cuda.memory_allocated()))
     assert seen[-1] <= seen[4]
+
+
+def test_captured_validation_is_plain_prediction():
+    fittings = [fitting(options, epochs=1) for options in METHODS]
+    fit_pack(fittings)
+    pack = Pack([f.run for f in fittings])
+    for _ in range(2):  # captured, then replayed
+        for run, logits in zip(pack.runs, pack.validation_logits(), strict=True):
+            torch.testing.assert_close(logits.cpu(), torch.from_numpy(predict(run, run.task.valid)["logits"]))
+
+
+def test_streamed_images_give_the_resident_runs(tmp_path):
+    device, options = torch.device("cuda"), {"mix": "mfw", "augment": "crop_flip(pad=1)"}
+    recipe = Recipe.make({"model": "cnn_small", "epochs": 2, **options}, TASK, seed=1)
+    on_disk = load_task(**recipe.task.__dict__, seed=1, cache=tmp_path / "c").to(device)
+    streamed = Fitting(Run(recipe, on_disk, device), metrics)
+    assert isinstance(streamed.run.feed, Streamed)
+    check_same(fit_pack([streamed])[0], fit_pack([fitting(options, epochs=2)])[0])
+
+
+def test_memory_stays_over_500_epochs():
+    members, seen = [fitting({}, epochs=500), fitting({"mix": "mixup"}, epochs=500)], {}
+    fit_pack(members, on_epoch=lambda i, epoch, curves: seen.setdefault(epoch, torch.cuda.memory_allocated()))
+    assert seen[499] - seen[20] < 2**20
+
+
+def test_the_pack_size_follows_what_is_measured(monkeypatch):
+    recipe = Recipe.make({"model": "cnn_small", "epochs": 1}, TASK, seed=1)
+    task = load_task(**recipe.task.__dict__, seed=1).to("cuda")
+    rates = {1: 100.0, 4: 300.0, 8: 301.0}
+    monkeypatch.setattr(engine, "_measured_rate", lambda recipe, size, task, compiled: (rates[size], 2**20))
+    monkeypatch.setattr(engine, "SHORT_STUDY", 0.0)
+    assert engine.pack_size(recipe, 20, task, False) == 4, "eight are no faster"
+    assert engine.pack_size(recipe, 3, task, False) == 1
+    monkeypatch.setattr(engine, "_measured_rate", lambda recipe, size, task, compiled: (1.0 * size, 10**12))
+    assert engine.pack_size(recipe, 20, task, False) == 1, "more would not fit"
+    monkeypatch.undo()
+    assert engine.pack_size(recipe, 20, task, False) in (1, 4, 8)
+
+
+def test_a_profile_of_captured_steps():
+    run = fitting({"mix": "mfw"}).run
+    times = profile_step(run)
+    assert 0 < times.total < 1 and min(times.forward, times.backward, times.update) >= 0

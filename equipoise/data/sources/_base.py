@@ -27,6 +27,10 @@ class Source:
     test: Split
     class_names: tuple[str, ...]
 
+    def in_memory(self) -> Source:
+        """The same with all images read."""
+        return Source(self.train.in_memory(), self.test.in_memory(), self.class_names)
+
 
 @dataclass(frozen=True)
 class Layout:

@@ -1,0 +1,59 @@
+"""A set's images in files that all processes of a study map: read once, held once, whatever the number of workers."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from .on_disk import OnDisk, write_images
+from .sources import Source
+from .task import Split
+
+
+def cached_source(folder: Path, read: Callable[[], Source]) -> Source:
+    """What `read()` gives, its images on disk in `folder`; the first process that comes writes, the others wait."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with _locked(folder.with_name(f"{folder.name}.lock")):
+        if not folder.exists():
+            _write(folder, read())
+        # mapped before the lock is free: afterwards the files may go
+        names = json.loads((folder / "names.json").read_text())
+        return Source(_split(folder, "train"), _split(folder, "test"), tuple(names))
+
+
+def forget_cached(cache: Path) -> None:
+    """Remove what `cached_source` wrote below `cache`; who has mapped it keeps it."""
+    for lock in cache.glob("*.lock"):
+        with _locked(lock):
+            shutil.rmtree(lock.with_suffix(""), ignore_errors=True)
+
+
+def _write(folder: Path, source: Source) -> None:
+    aside = folder.with_name(f"{folder.name}.part")
+    shutil.rmtree(aside, ignore_errors=True)
+    aside.mkdir()
+    for name, split in (("train", source.train), ("test", source.test)):
+        write_images(aside / f"{name}.npy", split.images)
+        np.save(aside / f"{name}_labels.npy", split.labels.numpy())
+    (aside / "names.json").write_text(json.dumps(source.class_names))
+    os.rename(aside, folder)  # present means complete
+
+
+def _split(folder: Path, name: str) -> Split:
+    return Split(OnDisk(folder / f"{name}.npy"), torch.from_numpy(np.load(folder / f"{name}_labels.npy")))
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """One process at a time; the system frees the lock of one that dies."""
+    with path.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
