@@ -88,11 +88,12 @@ FACTS: frozenset[str] = frozenset(
         "batch_size",
         "make_norm",
         "make_head",
+        "root",
     }
 )
 
 # Arguments for use in one's own loop, never part of a recipe.
-_PLAIN_USE = frozenset({"reduction", "seed", "rank", "num_replicas", "root"})
+_PLAIN_USE = frozenset({"reduction", "seed", "rank", "num_replicas"})
 
 
 @dataclass(frozen=True)
@@ -106,6 +107,7 @@ class Card:
     arxiv: str | None = None
     neutral: Mapping[str, Any] = field(default_factory=dict)
     companions: Mapping[str, Any] = field(default_factory=dict)
+    space: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def summary(self) -> str:
@@ -139,12 +141,15 @@ def register(
     arxiv: str | None = None,
     neutral: Mapping[str, Any] | None = None,
     companions: Mapping[str, Any] | None = None,
+    space: Mapping[str, Any] | None = None,
 ) -> Callable[[Any], Any]:
     """Enter the decorated class or function in the registry under `name`.
 
     `neutral` holds parameter values at which the method is the plain baseline (a test checks it).
     `companions` names what goes with it on other dials, e.g. LDAM's cosine head or a data set's usual
     augmentation; a recipe takes it where the user has not chosen.
+    `space` says for parameters worth tuning which values to try first, as a study's [tune.space] does:
+    ``{"gamma": {"values": (0.5, 1.0, 2.0), "scale": "log"}}``.
     """
     if kind not in KINDS:
         raise ValueError(f"{name!r} is registered as {kind!r}; the kinds are {', '.join(KINDS)}")
@@ -152,7 +157,8 @@ def register(
     def enter(factory: Any) -> Any:
         if (kind, name) in _REGISTRY:
             raise ValueError(f"two {kind} entries are named {name!r}: {_REGISTRY[kind, name].factory} and {factory}")
-        _REGISTRY[kind, name] = Card(name, kind, factory, year, arxiv, dict(neutral or {}), dict(companions or {}))
+        extras = (dict(given or {}) for given in (neutral, companions, space))
+        _REGISTRY[kind, name] = Card(name, kind, factory, year, arxiv, *extras)
         return factory
 
     return enter

@@ -56,7 +56,17 @@ def _check(alpha: float, beta: float, statistic: str, legacy: bool) -> None:
         raise ValueError("alpha must be above 0 with legacy=True: it is the smallest weight")
 
 
-@register("bias", kind="weighting", year=2021, arxiv="2107.11170", neutral={"alpha": 0.0, "beta": 0.0})
+@register(
+    "bias",
+    kind="weighting",
+    year=2021,
+    arxiv="2107.11170",
+    neutral={"alpha": 0.0, "beta": 0.0},
+    space={
+        "alpha": {"values": (0.15, 0.3, 0.6), "scale": "log"},
+        "beta": {"values": (0.1, 0.3, 0.5), "low": 0.0, "high": 0.9},
+    },
+)
 class BiasWeighting(Weighting):
     r"""Weighs a sample by the variance of its feature map: samples with diverse features count more.
 

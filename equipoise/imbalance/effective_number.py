@@ -26,7 +26,14 @@ def effective_number_weights(class_counts: checks.Counts, beta: float = 0.9999) 
     return sum_to_num_classes(inverse, n)
 
 
-@register("effective_number", kind="weighting", year=2019, arxiv="1901.05555", neutral={"beta": 0.0})
+@register(
+    "effective_number",
+    kind="weighting",
+    year=2019,
+    arxiv="1901.05555",
+    neutral={"beta": 0.0},
+    space={"beta": {"values": (0.9, 0.99, 0.999, 0.9999), "scale": "towards_one", "low": 0.0}},
+)
 class EffectiveNumber(ClassWeighting):
     r"""Weighs a sample by one over the effective number of samples of its class.
 

@@ -17,7 +17,13 @@ def inverse_frequency_weights(class_counts: checks.Counts, power: float = 1.0) -
     return sum_to_num_classes((n.max() / n) ** power, n)
 
 
-@register("inverse_frequency", kind="weighting", year=2016, neutral={"power": 0.0})
+@register(
+    "inverse_frequency",
+    kind="weighting",
+    year=2016,
+    neutral={"power": 0.0},
+    space={"power": {"values": (0.5, 1.0, 1.5), "low": 0.0}},
+)
 class InverseFrequency(ClassWeighting):
     r"""Weighs a sample by one over a power of the number of images of its class.
 

@@ -26,7 +26,14 @@ def _log_share(amounts: Tensor, like: Tensor) -> Tensor:
     return (amounts / amounts.sum()).clamp_min(_SMALLEST).log().to(full_precision(like))
 
 
-@register("logit_adjust", kind="posthoc", year=2021, arxiv="2007.07314", neutral={"tau": 0.0})
+@register(
+    "logit_adjust",
+    kind="posthoc",
+    year=2021,
+    arxiv="2007.07314",
+    neutral={"tau": 0.0},
+    space={"tau": {"values": (0.5, 1.0, 1.5), "low": 0.0}},
+)
 class LogitAdjust(Posthoc):
     r"""Takes the training prior out of the logits of a trained network, and a deployment prior in.
 

@@ -22,7 +22,14 @@ def cdt_loss(logits: Tensor, target: Tensor, temperatures: Tensor, *, reduction:
     return F.cross_entropy(logits / temperatures.to(logits), target, reduction=reduction)
 
 
-@register("cdt", kind="loss", year=2020, arxiv="2001.01385", neutral={"gamma": 0.0})
+@register(
+    "cdt",
+    kind="loss",
+    year=2020,
+    arxiv="2001.01385",
+    neutral={"gamma": 0.0},
+    space={"gamma": {"values": (0.1, 0.2, 0.3), "low": 0.0}},
+)
 class CDTLoss(FusedLoss):
     r"""Cross-entropy of logits divided by a temperature, higher for rare classes, which must then grow larger logits.
 

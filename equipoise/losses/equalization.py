@@ -27,7 +27,14 @@ def equalization_loss(
     return F.cross_entropy(logits.masked_fill(ignored, -torch.inf), target, reduction=reduction)
 
 
-@register("equalization", kind="loss", year=2020, arxiv="2003.05176", neutral={"gamma": 0.0})
+@register(
+    "equalization",
+    kind="loss",
+    year=2020,
+    arxiv="2003.05176",
+    neutral={"gamma": 0.0},
+    space={"threshold": {"values": (0.005, 0.016, 0.05), "scale": "log", "high": 1.0}},
+)
 class EqualizationLoss(FusedLoss):
     r"""Cross-entropy in which most samples of other classes leave the logits of rare classes alone.
 

@@ -23,7 +23,14 @@ def focal_loss(logits: Tensor, target: Tensor, gamma: float = 2.0) -> Tensor:
     return with_slope(cross_entropy, values, slope)
 
 
-@register("focal", kind="loss", year=2017, arxiv="1708.02002", neutral={"gamma": 0.0})
+@register(
+    "focal",
+    kind="loss",
+    year=2017,
+    arxiv="1708.02002",
+    neutral={"gamma": 0.0},
+    space={"gamma": {"values": (0.5, 1.0, 2.0), "scale": "log"}},
+)
 class FocalLoss(Loss):
     r"""Cross-entropy that fades for samples already classified well.
 

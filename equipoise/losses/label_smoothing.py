@@ -16,7 +16,14 @@ def label_smoothing_loss(logits: Tensor, target: Tensor, alpha: float = 0.1, *, 
     return value / (1 - alpha)
 
 
-@register("label_smoothing", kind="loss", year=2016, arxiv="1512.00567", neutral={"alpha": 0.0})
+@register(
+    "label_smoothing",
+    kind="loss",
+    year=2016,
+    arxiv="1512.00567",
+    neutral={"alpha": 0.0},
+    space={"alpha": {"values": (0.05, 0.1, 0.2), "scale": "log", "high": 0.9}},
+)
 class LabelSmoothingLoss(FusedLoss):
     r"""Cross-entropy with labels that give each of the C classes a share of the probability.
 

@@ -25,7 +25,14 @@ def ldam_loss(
     return F.cross_entropy((scale * logits).scatter_add_(1, y, -scale * margin), target, reduction=reduction)
 
 
-@register("ldam", kind="loss", year=2019, arxiv="1906.07413", companions={"head": "cosine(tau=1.0, bias=False)"})
+@register(
+    "ldam",
+    kind="loss",
+    year=2019,
+    arxiv="1906.07413",
+    companions={"head": "cosine(tau=1.0, bias=False)"},
+    space={"max_margin": {"values": (0.25, 0.5, 1.0), "scale": "log"}},
+)
 class LDAMLoss(FusedLoss):
     r"""Cross-entropy of cosines, where the label's must exceed the others by a margin, wider for rare classes.
 

@@ -21,7 +21,14 @@ def logit_adjusted_loss(
     return F.cross_entropy(logits + adjustment, target, reduction=reduction)
 
 
-@register("logit_adjusted", kind="loss", year=2021, arxiv="2007.07314", neutral={"tau": 0.0})
+@register(
+    "logit_adjusted",
+    kind="loss",
+    year=2021,
+    arxiv="2007.07314",
+    neutral={"tau": 0.0},
+    space={"tau": {"values": (0.5, 1.0, 1.5), "low": 0.0}},
+)
 class LogitAdjustedLoss(FusedLoss):
     r"""Cross-entropy after each logit was raised by its class's log-prior, so that the bare logits are balanced.
 

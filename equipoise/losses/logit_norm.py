@@ -34,7 +34,13 @@ def logit_norm_loss(logits: Tensor, target: Tensor, tau: float = 0.04) -> Tensor
     return with_slope(logits, values, slope)
 
 
-@register("logit_norm", kind="loss", year=2021, arxiv="2010.16402")
+@register(
+    "logit_norm",
+    kind="loss",
+    year=2021,
+    arxiv="2010.16402",
+    space={"tau": {"values": (0.04, 0.08, 0.16), "scale": "log"}},
+)
 class LogitNormLoss(Loss):
     r"""Cross-entropy of logits brought to one length, so that only their direction counts.
 

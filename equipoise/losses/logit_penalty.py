@@ -13,7 +13,14 @@ def logit_penalty(logits: Tensor, beta: float = 6e-4, half: bool = False) -> Ten
     return (beta / 2 if half else beta) * full_precision(logits).square().sum(1)
 
 
-@register("logit_penalty", kind="penalty", year=2021, arxiv="2010.16402", neutral={"beta": 0.0})
+@register(
+    "logit_penalty",
+    kind="penalty",
+    year=2021,
+    arxiv="2010.16402",
+    neutral={"beta": 0.0},
+    space={"beta": {"values": (1.5e-4, 6e-4, 2.4e-3), "scale": "log"}},
+)
 class LogitPenalty:
     r"""Adds the squared length of the logits to the loss, so that they stay small.
 

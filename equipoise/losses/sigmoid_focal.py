@@ -25,7 +25,14 @@ def sigmoid_focal_loss(logits: Tensor, target: Tensor, gamma: float = 2.0) -> Te
     return with_slope(logits, values, slope)
 
 
-@register("sigmoid_focal", kind="loss", year=2017, arxiv="1708.02002", companions={"head": "linear(prior='others')"})
+@register(
+    "sigmoid_focal",
+    kind="loss",
+    year=2017,
+    arxiv="1708.02002",
+    companions={"head": "linear(prior='others')"},
+    space={"gamma": {"values": (0.5, 1.0, 2.0), "scale": "log"}},
+)
 class SigmoidFocalLoss(Loss):
     r"""One yes-or-no cross-entropy for each class, fading where the answer is already right; summed over classes.
 

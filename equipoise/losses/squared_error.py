@@ -29,7 +29,16 @@ def squared_error_loss(
     return with_slope(logits, values, slope)
 
 
-@register("squared_error", kind="loss", year=2021, arxiv="2010.16402")
+@register(
+    "squared_error",
+    kind="loss",
+    year=2021,
+    arxiv="2010.16402",
+    space={
+        "kappa": {"values": (4.0, 8.0, 16.0), "scale": "log"},
+        "magnitude": {"values": (1.0, 8.0, 60.0), "scale": "log"},
+    },
+)
 class SquaredErrorLoss(Loss):
     r"""Squared distance of the logits to M for the label and 0 for the other classes; the label's weighs more.
 

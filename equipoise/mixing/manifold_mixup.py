@@ -6,7 +6,13 @@ from ..core import register
 from .mixup import Mixup
 
 
-@register("manifold_mixup", kind="mix", year=2019, arxiv="1806.05236")
+@register(
+    "manifold_mixup",
+    kind="mix",
+    year=2019,
+    arxiv="1806.05236",
+    space={"alpha": {"values": (0.5, 1.0, 2.0), "scale": "log"}},
+)
 class ManifoldMixup(Mixup):
     r"""Mixes the features of each sample at one place of the network, and its label, with those of another.
 

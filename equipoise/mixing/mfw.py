@@ -24,7 +24,13 @@ def mfw_weights(class_counts: checks.Counts, beta: float = 2.0, spread: str = "g
     return (0.5 * z.sigmoid()).to(torch.get_default_dtype())
 
 
-@register("mfw", kind="mix", year=2021, arxiv="2104.01769")
+@register(
+    "mfw",
+    kind="mix",
+    year=2021,
+    arxiv="2104.01769",
+    space={"alpha": {"values": (0.2, 1.0, 5.0), "scale": "log"}},
+)
 class MajorFeatureWeakening(Mix):
     r"""Weakens the features of frequent classes by mixing in those of another sample; labels stay.
 

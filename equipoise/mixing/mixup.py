@@ -9,7 +9,13 @@ from ..core import register
 from ._base import Mix, MixPlan, beta_sample, random_partner
 
 
-@register("mixup", kind="mix", year=2018, arxiv="1710.09412")
+@register(
+    "mixup",
+    kind="mix",
+    year=2018,
+    arxiv="1710.09412",
+    space={"alpha": {"values": (0.25, 0.5, 1.0), "scale": "log"}},
+)
 class Mixup(Mix):
     r"""Mixes each image and its label with those of another sample.
 

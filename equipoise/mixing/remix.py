@@ -10,7 +10,16 @@ from ..core import register
 from ._base import Mix, MixPlan, beta_sample, random_partner
 
 
-@register("remix", kind="mix", year=2020, arxiv="2007.03943")
+@register(
+    "remix",
+    kind="mix",
+    year=2020,
+    arxiv="2007.03943",
+    space={
+        "alpha": {"values": (0.5, 1.0, 2.0), "scale": "log"},
+        "kappa": {"values": (1.5, 3.0, 6.0), "scale": "log", "low": 1.0},
+    },
+)
 class Remix(Mix):
     r"""Mixes images as mixup does, but gives the whole label to the rarer class when the pair is uneven enough.
 

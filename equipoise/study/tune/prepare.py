@@ -1,0 +1,110 @@
+"""What a study needs before it is tuned: spaces, searches, and a refusal of what cannot be tuned."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import replace
+
+import torch
+
+from ...analysis.priority import ALL_METRICS, check_classes
+from ...core import EquipoiseError, Output, Spec
+from ...data import load_task
+from ...store import Store
+from ...train import Mistakes, Recipe
+from ..study import Study
+from .grid import GridSearch
+from .method import Search
+from .space import Space, space_of
+
+
+def spaces_of(study: Study) -> dict[str, Space]:
+    """Each method's space; its recipes know nothing of the test set."""
+    spaces, mistakes = {}, []
+    for name, recipe in study.methods.items():
+        sealed = replace(recipe, task=replace(recipe.task, test=False))
+        try:
+            spaces[name] = space_of(sealed, study.tuning.space, study.tuning.spaces.get(name))
+            for dial, axis in spaces[name].axes.items():
+                for value in axis.values:
+                    spaces[name].at({dial: value})
+        except Mistakes as error:
+            mistakes += [f"[methods.{name}.space]: {line}" for line in error.lines]
+    if mistakes:
+        raise Mistakes(mistakes)
+    return spaces
+
+
+def check(study: Study, spaces: dict[str, Space]) -> None:
+    """Refuse what cannot be tuned, before anything is written."""
+    trials = study.tuning.trials
+    for name, space in spaces.items():
+        if space.size < trials:
+            raise EquipoiseError(
+                f"the space of {name} has {space.size:.0f} different points, fewer than the {trials} trials that every "
+                f"method is to have: give it more values, or lower trials"
+            )
+        if study.tuning.refit and _needs_fitting(space.recipe):
+            raise EquipoiseError(
+                f"refit = true leaves no validation data to fit {space.recipe.posthoc} of {name} on: leave refit out, "
+                f"or give it a value of its own"
+            )
+    for task in {space.recipe.task for space in spaces.values()}:
+        for seed in study.tuning.seeds:
+            data = load_task(**task.__dict__, seed=seed)
+            if study.priority is not None:
+                check_classes(study.priority, data.class_names)
+            if not len(data.valid):
+                raise EquipoiseError(
+                    "tuning needs validation data, and this task has none: write valid = 0.1 in [task] to hold out a "
+                    "share of the training images, or valid_per_class = 3 and see that some class has more than that"
+                )
+
+
+def _needs_fitting(recipe: Recipe) -> bool:
+    """Whether its post-hoc method finds something on validation data."""
+    if recipe.posthoc is None:
+        return False
+    spec = Spec.parse(recipe.posthoc)
+    posthoc = spec.build("posthoc", class_counts=torch.ones(2, dtype=torch.int64), head_weight=torch.ones(2, 1))
+    if hasattr(posthoc, "change"):
+        return None in dict(spec.params).values()
+    try:
+        posthoc(Output(torch.zeros(1, 2), torch.zeros(1, 1)))
+    except ValueError:  # not fitted
+        return True
+    return False
+
+
+def searches_of(study: Study, spaces: dict[str, Space], store: Store, url: str | None) -> dict[str, Search]:
+    """The search that the study asks for, for each method; `url` is that of Optuna's database."""
+    tuning, higher = study.tuning, ALL_METRICS[study.metric].higher_is_better
+    if tuning.sampler == "grid":
+        return {
+            name: GridSearch(space.axes, space.start, tuning.trials, higher_is_better=higher)
+            for name, space in spaces.items()
+        }
+    from .sampled import SampledSearch, storage_at, storage_in  # Optuna takes a while to import
+
+    storage = storage_at(url) if url else storage_in(store.path / "optuna.db")
+    return {
+        name: SampledSearch(
+            space.axes,
+            space.start,
+            tuning.trials,
+            higher_is_better=higher,
+            sampler=tuning.sampler,
+            prunes=tuning.prune and len(tuning.seeds) > 1,
+            name=f"{study.name} · {name} · {_digest(space, study)}",  # a study asked differently is another one
+            storage=storage,
+        )
+        for name, space in spaces.items()
+    }
+
+
+def _digest(space: Space, study: Study) -> str:
+    tuning, axes = study.tuning, {dial: repr(axis) for dial, axis in space.axes.items()}
+    priority = study.priority and study.priority.to_dict()
+    asked = [space.recipe.to_dict(), axes, study.metric, priority, tuning.seeds, tuning.sampler, tuning.prune]
+    return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()[:8]

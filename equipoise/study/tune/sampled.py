@@ -1,0 +1,196 @@
+"""Optuna's samplers and pruner behind the same three questions as the grid: `ask`, `hopeless`, `tell`."""
+
+from __future__ import annotations
+
+import hashlib
+import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import optuna
+from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
+from optuna.storages import BaseStorage, RDBStorage
+from optuna.trial import FrozenTrial, TrialState
+
+from ...core import EquipoiseError
+from .axis import Axis
+from .space import Point
+
+WAVE = 4  # trials proposed at a time; a fixed number, so that results do not depend on how many workers there are
+DUPLICATES = 20  # proposals of known points in a row before points are drawn evenly
+_DUPLICATE = "duplicate"  # marks a trial of Optuna's that repeats another: it is not run and does not count
+_FAILED = "failed"  # marks one that was not pruned for its score, but because a run of it failed
+
+
+class SampledSearch:
+    """A study in Optuna's storage. What is there already is asked for first, so a search goes on where it was killed.
+
+    Each proposal has a random stream of its own, from the study's name and the number of trials before it. So a search
+    that was interrupted proposes what it would have proposed.
+    """
+
+    def __init__(
+        self,
+        axes: Mapping[str, Axis],
+        start: Point,
+        budget: int,
+        *,
+        higher_is_better: bool,
+        sampler: str,
+        prunes: bool,
+        name: str,
+        storage: BaseStorage,
+    ) -> None:
+        self.axes, self.budget, self.sampler, self.prunes = dict(axes), budget, sampler, prunes
+        self.seed = int.from_bytes(hashlib.sha256(name.encode()).digest()[:4])
+        self.known: dict[tuple[Any, ...], float | None] = {}
+        self.wave: list[tuple[tuple[Any, ...], optuna.Trial]] = []
+        self.dropped: set[int] = set()  # found hopeless in this call
+        self.study = optuna.create_study(
+            storage=storage,
+            study_name=name,
+            direction="maximize" if higher_is_better else "minimize",
+            pruner=optuna.pruners.MedianPruner(),
+            load_if_exists=True,
+        )
+        if not self.study.get_trials(deepcopy=False):
+            self.study.enqueue_trial(self._encoded(start))
+
+    def ask(self) -> list[Point]:
+        """The next wave: at first whatever the storage has, and as many more as fill a wave up."""
+        self.wave = [] if self.known else list(self._stored())
+        self.known |= dict.fromkeys(values for values, _ in self.wave)
+        fresh = WAVE if not self.wave else -len(self.known) % WAVE
+        for _ in range(min(fresh, self.budget - len(self.known))):
+            values, trial = self._proposed()
+            self.known[values] = None
+            self.wave.append((values, trial))
+        return [dict(zip(self.axes, values, strict=True)) for values, _ in self.wave]
+
+    def hopeless(self, place: int, runs: int, value: float) -> bool:
+        """Whether a trial is, after so many runs, below the median of all others after as many."""
+        trial = self.wave[place][1]
+        frozen = _frozen(trial)
+        if frozen.state.is_finished():
+            pruned = frozen.state == TrialState.PRUNED and _FAILED not in frozen.user_attrs
+            return pruned and runs >= max(frozen.intermediate_values)
+        if runs not in frozen.intermediate_values:
+            trial.report(value, runs)
+        if trial.should_prune():
+            self.dropped.add(trial.number)
+        return trial.number in self.dropped
+
+    def tell(self, values: Sequence[float | None]) -> None:
+        """The scores of the wave; None for a trial that failed or was pruned, which samplers learn from too."""
+        for (point, trial), value in zip(self.wave, values, strict=True):
+            self.known[point] = value
+            if _frozen(trial).state.is_finished():
+                continue
+            if value is None and trial.number not in self.dropped:
+                trial.set_user_attr(_FAILED, True)
+            self.study.tell(trial, value, TrialState.PRUNED if value is None else TrialState.COMPLETE)
+
+    def _stored(self) -> Iterator[tuple[tuple[Any, ...], optuna.Trial]]:
+        """Trials of an earlier call, up to the budget; one that was killed before it had all its values is dropped."""
+        found = [t for t in self.study.get_trials(deepcopy=False) if t.state != TrialState.WAITING]
+        whole = [t for t in found if len(t.params) == len(self.axes) and _DUPLICATE not in t.user_attrs]
+        for trial in found:
+            if trial.state == TrialState.RUNNING and trial not in whole:
+                self.study.tell(trial.number, state=TrialState.FAIL)
+        for trial in whole[: self.budget]:
+            yield self._decoded(trial.params), optuna.Trial(self.study, trial._trial_id)
+
+    def _proposed(self) -> tuple[tuple[Any, ...], optuna.Trial]:
+        """A point that is not known yet."""
+        for attempt in range(1000 * DUPLICATES):
+            seed = (self.seed + 1009 * len(self.known) + attempt) % 2**32
+            self.study.sampler = self._sampler(seed)
+            if attempt >= DUPLICATES:
+                self.study.enqueue_trial(self._drawn(seed))
+            trial = self.study.ask(self._distributions())
+            values = self._decoded(trial.params)
+            if values not in self.known:
+                return values, trial
+            trial.set_user_attr(_DUPLICATE, True)
+            value = self.known[values]
+            self.study.tell(trial, value, TrialState.FAIL if value is None else TrialState.COMPLETE)
+        raise EquipoiseError("the search finds no new values; give it more of them, or lower trials")
+
+    def _sampler(self, seed: int) -> optuna.samplers.BaseSampler:
+        if self.sampler == "random":
+            return optuna.samplers.RandomSampler(seed)
+        # by default the first 10 are drawn at random: too many of a small budget
+        return optuna.samplers.TPESampler(seed=seed, n_startup_trials=min(10, max(WAVE, self.budget // 3)))
+
+    def _drawn(self, seed: int) -> dict[str, Any]:
+        """A point drawn evenly, for small spaces of which little is left."""
+        draw = np.random.default_rng(seed)
+        point = {}
+        for dial, axis in self.axes.items():
+            low, high = axis.reach if axis.whole else (0, len(axis.values) - 1)
+            at = int(draw.integers(int(low), int(high) + 1))
+            point[dial] = at if axis.whole else axis.values[at]
+        return self._encoded(point)
+
+    def _distributions(self) -> dict[str, BaseDistribution]:
+        return {_label(dial, axis): _distribution(axis) for dial, axis in self.axes.items()}
+
+    def _encoded(self, point: Point) -> dict[str, Any]:
+        return {_label(dial, a): 1 - point[dial] if _is_reversed(a) else point[dial] for dial, a in self.axes.items()}
+
+    def _decoded(self, params: Mapping[str, Any]) -> tuple[Any, ...]:
+        values = ((axis, params[_label(dial, axis)]) for dial, axis in self.axes.items())
+        return tuple(a.tidy(1 - v if _is_reversed(a) else v) if a.ordered else v for a, v in values)
+
+
+def _is_reversed(axis: Axis) -> bool:
+    """Whether Optuna, which knows no scale towards one, is asked for 1 - x instead."""
+    return axis.scale == "towards_one"
+
+
+def _label(dial: str, axis: Axis) -> str:
+    return f"1 - {dial}" if _is_reversed(axis) else dial
+
+
+def _distribution(axis: Axis) -> BaseDistribution:
+    if not axis.ordered:
+        return CategoricalDistribution(axis.values)
+    low, high = axis.reach
+    if axis.whole:
+        return IntDistribution(int(low), int(high), log=axis.scale == "log")
+    if _is_reversed(axis):
+        return FloatDistribution(1 - high, 1 - low, log=True)
+    return FloatDistribution(low, high, log=axis.scale == "log")
+
+
+def _frozen(trial: optuna.Trial) -> FrozenTrial:
+    return next(t for t in trial.study.get_trials(deepcopy=False) if t.number == trial.number)
+
+
+def storage_at(url: str) -> BaseStorage:
+    """Optuna's storage at a URL; it says nothing from here on."""
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    try:
+        return RDBStorage(url)
+    except ImportError as error:
+        raise EquipoiseError(f"the storage {url} needs a package that is not there: {error}") from None
+    except Exception as error:  # SQLAlchemy's and the drivers' errors have no parent of their own
+        raise EquipoiseError(f"the storage {url} cannot be opened: {error}") from None
+
+
+def storage_in(path: Path) -> BaseStorage:
+    """Optuna's storage in an SQLite file.
+
+    It does not wait for the disk, which is most of its time: what a kill leaves is whole, and what a power cut loses is
+    proposed again, the same, and its runs are found in the store.
+    """
+
+    def connect() -> sqlite3.Connection:
+        connection = sqlite3.connect(path, check_same_thread=False, timeout=60)
+        connection.execute("PRAGMA synchronous = OFF")
+        return connection
+
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    return RDBStorage("sqlite://", engine_kwargs={"creator": connect})

@@ -1,0 +1,115 @@
+"""A method's way through its budget: which runs are due when, with a search and a store that stand for real ones."""
+
+import pytest
+
+from equipoise.core import EquipoiseError
+from equipoise.store import Record
+from equipoise.study.tune.aim import Aim
+from equipoise.study.tune.method import MethodTuning
+from equipoise.study.tune.space import space_of
+from equipoise.train import Recipe
+
+RECIPE = Recipe.make({"model": "cnn_small", "epochs": 1}, {"name": "blobs"})
+
+
+class Waves:
+    """Proposes learning rates; drops those that are asked to be dropped after a number of runs."""
+
+    def __init__(self, *waves, drops=None):
+        self.waves, self.drops, self.prunes = list(waves), drops or {}, drops is not None
+        self.told, self.wave = [], []
+
+    def ask(self):
+        self.wave = self.waves.pop(0) if self.waves else []
+        return [{"lr": lr} for lr in self.wave]
+
+    def hopeless(self, place, runs, value):
+        return self.drops.get(self.wave[place]) == runs
+
+    def tell(self, values):
+        self.told.append(values)
+
+
+class Shelf:
+    """A store of runs whose score is their learning rate and a tenth of their seed."""
+
+    def __init__(self):
+        self.runs = {}
+
+    def do(self, run, failed=False):
+        value = run.plan.lr + run.seed / 10
+        self.runs[run.key] = Record(
+            key=run.key, recipe=run.to_dict(), state="failed" if failed else "finished", class_names=(),
+            class_counts=(), data="", parameters=0, seconds=1.0, ended="", versions={}, device="",
+            metrics={"valid_accuracy": value}, curves={"valid_accuracy": [value]}, error="no" if failed else None,
+        )  # fmt: skip
+
+    def has(self, key):
+        return key in self.runs
+
+    def get(self, key):
+        return self.runs[key]
+
+
+def tuning(search, seeds=(0, 1, 2), budget=2):
+    return MethodTuning("m", space_of(RECIPE), search, seeds, Aim("accuracy"), budget)
+
+
+def due(method, shelf):
+    return [(run.plan.lr, run.seed) for _, run in method.due(shelf)]
+
+
+def do_all(method, shelf, fails=()):
+    runs = [run for _, run in method.due(shelf)]
+    for run in runs:
+        shelf.do(run, failed=(run.plan.lr, run.seed) in fails)
+    return [(run.plan.lr, run.seed) for run in runs]
+
+
+def test_without_pruning_all_seeds_of_a_wave_are_due_at_once():
+    method, shelf = tuning(Waves([0.1, 0.2])), Shelf()
+    assert do_all(method, shelf) == [(lr, seed) for lr in (0.1, 0.2) for seed in (0, 1, 2)]
+    assert due(method, shelf) == [] and method.runs_done(shelf) == 6
+    assert method.search.told == [[pytest.approx(0.2), pytest.approx(0.3)]]  # of lr + seed / 10, over three seeds
+
+
+def test_a_wave_is_told_when_its_last_run_is_there():
+    method, shelf = tuning(Waves([0.1], [0.2]), seeds=(0,)), Shelf()
+    assert due(method, shelf) == due(method, shelf) == [(0.1, 0)] and not method.search.told
+    assert do_all(method, shelf) == [(0.1, 0)] and do_all(method, shelf) == [(0.2, 0)]
+    assert due(method, shelf) == [] and method.search.told == [[0.1], [0.2]]
+
+
+def test_pruning_goes_seed_by_seed_and_a_dropped_trial_counts():
+    method, shelf = tuning(Waves([0.1, 0.2, 0.3], drops={0.1: 1, 0.2: 2}), budget=3), Shelf()
+    assert do_all(method, shelf) == [(0.1, 0), (0.2, 0), (0.3, 0)]
+    assert do_all(method, shelf) == [(0.2, 1), (0.3, 1)]
+    assert do_all(method, shelf) == [(0.3, 2)]
+    assert due(method, shelf) == [] and len(method.trials) == 3
+    assert [trial.pruned for trial in method.trials] == [True, True, False]
+    assert [len(trial.score.by_seed) for trial in method.trials] == [1, 2, 3]
+    assert method.search.told == [[None, None, pytest.approx(0.4)]]
+    assert method.runs_done(shelf) == 9  # those that will never be done are done with
+
+
+def test_a_trial_of_which_a_run_failed_gets_no_more_runs_where_they_come_one_by_one():
+    method, shelf = tuning(Waves([0.1, 0.2], drops={})), Shelf()
+    do_all(method, shelf, fails={(0.1, 0)})
+    assert do_all(method, shelf) == [(0.2, 1)]
+    do_all(method, shelf)
+    assert due(method, shelf) == [] and [trial.finished for trial in method.trials] == [False, True]
+    assert method.trials[0].score.error == "no"
+
+
+def test_what_the_store_has_is_not_due():
+    first, shelf = tuning(Waves([0.1], [0.2])), Shelf()
+    do_all(first, shelf)
+    again = tuning(Waves([0.1], [0.2]))
+    assert due(again, shelf) == [(0.2, seed) for seed in (0, 1, 2)] and len(again.trials) == 1
+
+
+def test_a_search_that_ends_before_the_budget_is_told():
+    method, shelf = tuning(Waves([0.1]), budget=3), Shelf()
+    do_all(method, shelf)
+    with pytest.raises(EquipoiseError, match="m has only 1 different trials, not the 3"):
+        method.due(shelf)
