@@ -1,43 +1,129 @@
 """Pure functions on arrays: what predictions are worth, and what paired scores of several methods allow one to say."""
 
 from .accuracy import (
+    accuracy_under_prior,
     balanced_accuracy,
     classification_ratio,
     confusion_matrix,
     frequency_groups,
     group_accuracy,
+    macro_f1,
     per_class_accuracy,
     top1,
+    top_k_accuracy,
     worst_class_accuracy,
 )
-from .calibration import brier_score, expected_calibration_error, log_softmax, negative_log_likelihood
+from .best import not_worse_than_best, t_test
+from .bootstrap import bootstrap_interval
+from .calibration import (
+    adaptive_calibration_error,
+    brier_score,
+    classwise_calibration_error,
+    expected_calibration_error,
+    group_calibration_error,
+    log_softmax,
+    negative_log_likelihood,
+    sigmoid_log_probabilities,
+    sigmoid_probabilities,
+)
+from .cka import MinibatchCKA, cka_matrix, linear_cka
+from .densities import CosineDistances, cosine_distances, kernel_density
+from .ensembles import ensemble_accuracy, ensemble_matrix, modal_prediction
+from .friedman import Friedman, friedman_test, nemenyi_critical_difference
+from .hardness import angular_visual_hardness
 from .metrics import METRICS, Metric, evaluate
+from .progress import cross_entropy_gradients, feature_deviation, feature_gradient_norms
+from .reliability import ReliabilityCurve, calibration_error_interval, reliability_curve
+from .robustness import (
+    ALEXNET_ERRORS,
+    mean_corruption_error,
+    relative_mean_corruption_error,
+    subset_logits,
+)
+from .separation import ClassSeparation, class_separation
+from .similarity import Agreement, Dendrogram, agreement, agreement_matrix, dendrogram
+from .sparsity import nonzero_share
+from .spectra import class_centroids, singular_values
 from .statistics import holm, mean_interval, power_note, seeds_needed, sign_flip_test, smallest_n_for_claim
+from .temperature import fit_temperature
+from .transfer import LinearProbe, linear_probe
+from .variance import NestedVariance, VarianceSplit, nested_variance, variance_split
 from .verdict import MethodResult, Verdict, compare
 
 __all__ = [
+    "ALEXNET_ERRORS",
     "METRICS",
+    "Agreement",
+    "ClassSeparation",
+    "CosineDistances",
+    "Dendrogram",
+    "Friedman",
+    "LinearProbe",
     "MethodResult",
     "Metric",
+    "MinibatchCKA",
+    "NestedVariance",
+    "ReliabilityCurve",
+    "VarianceSplit",
     "Verdict",
+    "accuracy_under_prior",
+    "adaptive_calibration_error",
+    "agreement",
+    "agreement_matrix",
+    "angular_visual_hardness",
     "balanced_accuracy",
+    "bootstrap_interval",
     "brier_score",
+    "calibration_error_interval",
+    "cka_matrix",
+    "class_centroids",
+    "class_separation",
     "classification_ratio",
+    "classwise_calibration_error",
     "compare",
     "confusion_matrix",
+    "cosine_distances",
+    "cross_entropy_gradients",
+    "dendrogram",
+    "ensemble_accuracy",
+    "ensemble_matrix",
     "evaluate",
     "expected_calibration_error",
+    "feature_deviation",
+    "feature_gradient_norms",
+    "fit_temperature",
     "frequency_groups",
+    "friedman_test",
     "group_accuracy",
+    "group_calibration_error",
     "holm",
+    "kernel_density",
+    "linear_cka",
+    "linear_probe",
     "log_softmax",
+    "macro_f1",
+    "mean_corruption_error",
     "mean_interval",
+    "modal_prediction",
     "negative_log_likelihood",
+    "nemenyi_critical_difference",
+    "nested_variance",
+    "nonzero_share",
+    "not_worse_than_best",
     "per_class_accuracy",
     "power_note",
+    "relative_mean_corruption_error",
+    "reliability_curve",
     "seeds_needed",
+    "sigmoid_log_probabilities",
+    "sigmoid_probabilities",
     "sign_flip_test",
+    "singular_values",
     "smallest_n_for_claim",
+    "subset_logits",
+    "t_test",
     "top1",
+    "top_k_accuracy",
+    "variance_split",
     "worst_class_accuracy",
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from .metrics import METRICS
+from .priority import ALL_METRICS
 from .statistics import MAX_EXACT, MOST_SEEDS, RANDOM_FLIPS, power_note
 
 if TYPE_CHECKING:
@@ -18,14 +18,16 @@ def sentences(verdict: Verdict) -> list[str]:
     compared = [m for m in others if m.n_pairs]
     if not compared:
         return [f"Nothing can be compared with {verdict.baseline} on {_label(verdict)}.", *_missing(verdict)]
-    note = power_note(max(m.n_pairs for m in compared), len(compared), verdict.alpha)
+    most = max(compared, key=lambda m: m.n_pairs)
     return [
         _headline(verdict, compared),
-        note,
+        power_note(most.n_pairs, len(compared), verdict.alpha * _share(verdict, most)),
         *(_method(verdict, m) for m in others),
-        *_tiers(verdict),
+        _tiers(verdict),
+        *_left_out(verdict),
         *_missing(verdict),
         _how(verdict, compared),
+        *_looks(verdict),
     ]
 
 
@@ -55,7 +57,8 @@ def _evidence(verdict: Verdict, m: MethodResult, sign: int, signed: bool = False
     interval = f"{_number(verdict, low, signed)} to {_number(verdict, high, signed)}"
     known = "unknown" if math.isnan(low) else interval
     pairs = "1 pair" if m.n_pairs == 1 else f"{m.n_pairs} pairs"
-    return f"({_confidence(verdict)} interval {known}, n = {pairs}, p = {m.p:.3g}, Holm-adjusted {m.p_holm:.3g})"
+    adjusted = "adjusted for looks and by Holm" if verdict.looks else "Holm-adjusted"
+    return f"({_confidence(verdict)} interval {known}, n = {pairs}, p = {m.p:.3g}, {adjusted} {m.p_holm:.3g})"
 
 
 def _outlook(m: MethodResult) -> str:
@@ -69,22 +72,33 @@ def _outlook(m: MethodResult) -> str:
     return f"a difference of this size would need about {m.seeds_needed} pairs, {more} more, for an 80 % chance to show"
 
 
-def _tiers(verdict: Verdict) -> list[str]:
+def _tiers(verdict: Verdict) -> str:
     tiers: dict[int, list[str]] = {}
     for m in verdict.methods:
         if m.tier is not None:
             tiers.setdefault(m.tier, []).append(m.name)
     parts = [f"tier {tier}: {', '.join(names)}" for tier, names in sorted(tiers.items())]
-    said = f"Within a tier no method is separably worse than its best, named first ({'; '.join(parts)})"
-    if len(tiers) == 1:
-        return [f"{said}."]
-    weaker = f"a boundary is weaker evidence than a claim against {verdict.baseline}"
-    return [f"{said}; each best was picked by the same scores, so {weaker}."]
+    return f"Within a tier no method is separably worse than its best, named first ({'; '.join(parts)})."
+
+
+def _left_out(verdict: Verdict) -> list[str]:
+    """Methods that a study in rounds gave no further seeds."""
+    looks, last = verdict.looks, max(m.look or 0 for m in verdict.methods)
+    if looks is None:
+        return []
+    early: dict[int, list[str]] = {}
+    for m in verdict.methods:
+        if m.look and m.look < last:
+            early.setdefault(looks.seeds[m.look - 1], []).append(m.name)
+    parts = [f"{', '.join(names)} after {seeds} seeds" for seeds, names in sorted(early.items())]
+    return [f"Left out of the later rounds: {'; '.join(parts)}."] if parts else []
 
 
 def _missing(verdict: Verdict) -> list[str]:
-    n = verdict.n_seeds
-    gaps = [f"{n - m.n} of {n} of {m.name}" for m in verdict.methods if m.n < n]
+    def expected(m: MethodResult) -> int:
+        return verdict.looks.seeds[m.look - 1] if verdict.looks and m.look else verdict.n_seeds
+
+    gaps = [f"{expected(m) - m.n} of {expected(m)} of {m.name}" for m in verdict.methods if m.n < expected(m)]
     return [f"Runs that failed or are missing, left out with their pairs: {', '.join(gaps)}."] if gaps else []
 
 
@@ -93,12 +107,30 @@ def _how(verdict: Verdict, compared: list[MethodResult]) -> str:
     test = f"sign-flip tests ({RANDOM_FLIPS:,} random sign patterns)" if random else "exact sign-flip tests"
     return (
         f"Claims rest on two-sided {test} of differences paired by seed, Holm-adjusted over {len(compared)} and held "
-        f"against {verdict.alpha:g}; the intervals are Student t, each for one difference alone, and decide nothing."
+        f"against {verdict.alpha:g}; boundaries between tiers that are no such claim, on the same tests of the other "
+        "pairs, with a Holm of their own; the intervals are Student t, each for one difference alone, and decide "
+        "nothing."
     )
 
 
+def _looks(verdict: Verdict) -> list[str]:
+    if verdict.looks is None:
+        return []
+    seeds = ", ".join(map(str, verdict.looks.seeds))
+    shares = ", ".join(f"{100 * verdict.alpha * share:.3g}" for share in verdict.looks.shares)
+    return [
+        f"Seeds were added in rounds, with looks planned beforehand after {seeds} seeds. They may spend {shares} % of "
+        f"error, {100 * verdict.alpha:.3g} % in all; each p-value is divided by its look's part of that before Holm: "
+        "the claims hold whatever made the study end where it did."
+    ]
+
+
+def _share(verdict: Verdict, m: MethodResult) -> float:
+    return verdict.looks.shares[m.look - 1] if verdict.looks and m.look else 1.0
+
+
 def _label(verdict: Verdict) -> str:
-    return METRICS[verdict.metric].label if verdict.metric in METRICS else verdict.metric
+    return ALL_METRICS[verdict.metric].label if verdict.metric in ALL_METRICS else verdict.metric
 
 
 def _confidence(verdict: Verdict) -> str:
@@ -106,7 +138,7 @@ def _confidence(verdict: Verdict) -> str:
 
 
 def _unit(verdict: Verdict) -> str:
-    return METRICS[verdict.metric].unit if verdict.metric in METRICS else ""
+    return ALL_METRICS[verdict.metric].unit if verdict.metric in ALL_METRICS else ""
 
 
 def _number(verdict: Verdict, value: float, signed: bool = False) -> str:

@@ -1,23 +1,28 @@
-"""What paired scores of a few runs allow one to say."""
+"""What paired scores of a few runs allow one to say.
+
+Scores come as numpy arrays, sequences or tensors. They are few and are judged on the host: numbers are Python's.
+"""
 
 from __future__ import annotations
 
 import math
 from bisect import bisect_left
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+import torch
 from scipy import special
 
 from . import _arrays
 from ._arrays import Floats
+from ._kinds import Array, double, either_kind
 
 MAX_EXACT = 14  # pairs; 16,384 sign patterns
 RANDOM_FLIPS = 99_999  # with the observed signs 100,000 patterns: p in steps of 0.00001
 MOST_SEEDS = 1000  # a difference that needs more is not worth finding
 
 
-def sign_flip_test(differences: ArrayLike, *, seed: int = 0, max_exact: int = MAX_EXACT) -> float:
+def sign_flip_test(differences: Array, *, seed: int = 0, max_exact: int = MAX_EXACT) -> float:
     r"""Two-sided p-value of "the paired differences (n,) are symmetric about 0", by flipping their signs.
 
     .. math:: p = \frac{\#\{s \in \{-1, 1\}^n : |\sum_i s_i d_i| \ge |\sum_i d_i|\}}{2^n}
@@ -54,7 +59,7 @@ def _random_sums(sizes: Floats, seed: int) -> Floats:
     return (1.0 - 2.0 * flips) @ sizes
 
 
-def mean_interval(values: ArrayLike, confidence: float = 0.95) -> tuple[float, float]:
+def mean_interval(values: Array, confidence: float = 0.95) -> tuple[float, float]:
     """Student-t interval of the mean of `values` (n,); (nan, nan), not known, for fewer than two values.
 
     >>> low, high = mean_interval([1.0, 2.0, 3.0])
@@ -68,7 +73,8 @@ def mean_interval(values: ArrayLike, confidence: float = 0.95) -> tuple[float, f
     return float(x.mean()) - half, float(x.mean()) + half
 
 
-def holm(p_values: ArrayLike) -> Floats:
+@either_kind
+def holm(p_values: Array) -> Any:
     """Holm-adjusted p-values (m,): where all at or below alpha are claimed, any is false with chance alpha at most.
 
     The i-th smallest of m is multiplied by m - i + 1 and may not be below an earlier one. NaN, a comparison that
@@ -77,10 +83,11 @@ def holm(p_values: ArrayLike) -> Floats:
     >>> holm([0.01, 0.04, 0.03])
     array([0.03, 0.06, 0.06])
     """
-    p = np.asarray(p_values, dtype=np.float64)
-    order = np.argsort(p)[: int((~np.isnan(p)).sum())]  # NaN sorts last
-    adjusted = np.full(len(p), np.nan)
-    adjusted[order] = np.maximum.accumulate(p[order] * np.arange(len(order), 0, -1)).clip(max=1)
+    p = double(p_values)
+    made = p.argsort()[: int((~p.isnan()).sum())]  # NaN sorts last
+    factors = torch.arange(len(made), 0, -1, device=p.device)
+    adjusted = torch.full_like(p, torch.nan)
+    adjusted[made] = (p[made] * factors).cummax(dim=0).values.clamp(max=1)
     return adjusted
 
 
@@ -99,7 +106,7 @@ def smallest_n_for_claim(alpha: float = 0.05, comparisons: int = 1) -> int:
     return n
 
 
-def seeds_needed(differences: ArrayLike, alpha: float = 0.05, power: float = 0.8, comparisons: int = 1) -> int | None:
+def seeds_needed(differences: Array, alpha: float = 0.05, power: float = 0.8, comparisons: int = 1) -> int | None:
     """Pairs in all that would show a difference such as the one observed, with probability `power`.
 
     Takes the mean and standard deviation of `differences` for the true ones of a normal distribution, and the power
@@ -159,7 +166,6 @@ def power_note(n_pairs: int, comparisons: int, alpha: float = 0.05) -> str:
 
 
 def _check_family(alpha: float, comparisons: int) -> None:
-    if not 0 < alpha < 1:
-        raise ValueError(f"alpha must lie between 0 and 1, not {alpha!r}")
+    _arrays.inside("alpha", alpha)
     if comparisons < 1:
         raise ValueError(f"comparisons must be at least 1, not {comparisons!r}")

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from . import _sentences
 from ._arrays import Floats
-from .metrics import METRICS
-from .statistics import holm, mean_interval, seeds_needed, sign_flip_test
+from ._kinds import Array
+from ._paired import Evidence, Pair, Paired, mean
+from .looks import Looks
+from .priority import ALL_METRICS
+from .statistics import mean_interval, seeds_needed
 
 Standing = Literal["better", "worse", "not separable", "baseline", "no data"]
 
@@ -26,7 +28,9 @@ class MethodResult:
     Intervals are Student t at confidence 1 - alpha, each on its own. Nan is "not known": of an interval from fewer
     than two values, of every comparison of the baseline with itself, of a method without pairs ("no data").
     `seeds_needed` is the number of pairs in all that would settle a "not separable"; None if that is not the standing,
-    or no such number is known. `tier` is None for a method without pairs.
+    or no such number is known. `tier` is None for a method without pairs. `p` is that of the data alone, `p_holm` has
+    all corrections in it. `look` is the number, from 1, of the look that judged the method, in a study that adds seeds
+    in rounds; else None.
     """
 
     name: str
@@ -43,6 +47,7 @@ class MethodResult:
     standing: Standing
     seeds_needed: int | None
     tier: int | None
+    look: int | None = None
 
 
 @dataclass(frozen=True)
@@ -59,6 +64,7 @@ class Verdict:
     alpha: float
     n_seeds: int
     methods: tuple[MethodResult, ...]
+    looks: Looks | None = None
 
     def sentences(self) -> list[str]:
         """The verdict in plain words, with the numbers behind every claim."""
@@ -72,21 +78,25 @@ class Verdict:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Verdict:
-        """The verdict that `to_dict` wrote."""
+        """The verdict that `to_dict` wrote; what else is there, as in a report's verdict.json, is passed over."""
         floats = {field.name for field in fields(MethodResult) if field.type == "float"}
         rows: list[dict[str, Any]] = [
             {k: math.nan if v is None and k in floats else v for k, v in row.items()} for row in data["methods"]
         ]
-        return cls(**{**data, "methods": tuple(MethodResult(**row) for row in rows)})
+        looks = Looks.from_dict(data["looks"]) if data.get("looks") else None
+        own = {field.name: data[field.name] for field in fields(cls) if field.name in data}
+        return cls(**{**own, "methods": tuple(MethodResult(**row) for row in rows), "looks": looks})
 
 
 def compare(
-    scores: Mapping[str, ArrayLike],
+    scores: Mapping[str, Array],
     baseline: str,
     *,
     metric: str = "balanced_accuracy",
     higher_is_better: bool | None = None,
     alpha: float = 0.05,
+    looks: Looks | None = None,
+    taken: Mapping[str, int] | None = None,
     seed: int = 0,
 ) -> Verdict:
     """Judge each method against the baseline on scores (n_seeds,) that are paired by position.
@@ -96,14 +106,18 @@ def compare(
     chance of any false claim in the study is at most alpha. All else is "not separable". No other test stands in
     where this one cannot speak; `smallest_n_for_claim` tells when it can.
 
-    Tiers: tier 1 is the method ranked first and all that are not separably worse than it (sign-flip tests
-    against it, Holm over them); the same is done with the rest for tier 2, and so on. A method of high variance can so
-    be in a higher tier than one ranked before it. The best was picked by the same scores that judge the others, so
-    a boundary is weaker evidence than a claim against the baseline: of simulated studies with six equal methods and
-    alpha 0.05, 7 to 10 % were split into tiers (8 to 14 seeds), and 3 to 5 % made a false claim.
+    Tiers: tier 1 is the method ranked first and all that are not separably worse than it; the same is done with the
+    rest for tier 2, and so on. A method of high variance can so be in a higher tier than one ranked before it. A method
+    and the baseline are separable where the claim above is made. Two others are where a sign-flip test says so, after
+    Holm over all such pairs; these are looked at only if some claim is made. So without any true difference the chance
+    of a claim or a second tier is at most alpha. With some, the chance of a false claim is at most alpha, and that of
+    a false boundary between two other methods is too.
 
     Args:
-        higher_is_better: by default what `METRICS` says of `metric`, and True for a metric it does not know.
+        higher_is_better: by default what `ALL_METRICS` says of `metric`, and True for a metric it does not know.
+        looks: of a study that adds seeds in rounds: each p-value is divided by the share of its look before Holm.
+        taken: with `looks`, the number of the last look at which each method had all its runs; scores of later seeds
+            are left out, and all of a method that is not named. By default the last that the number of seeds allows.
         seed: of the random sign patterns, needed beyond `MAX_EXACT` pairs only.
 
     Example:
@@ -112,119 +126,73 @@ def compare(
         >>> [(m.name, m.standing, m.p_holm, m.tier) for m in verdict.methods]
         [('focal', 'better', 0.03125, 1), ('plain', 'baseline', nan, 2)]
     """
-    runs = _checked(scores, baseline)
     if not 0 < alpha < 1:
         raise ValueError(f"alpha must lie between 0 and 1, not {alpha!r}")
     if higher_is_better is None:
-        higher_is_better = METRICS[metric].higher_is_better if metric in METRICS else True
-    sign = 1 if higher_is_better else -1
-    differences = {name: _differences(x, runs[baseline]) for name, x in runs.items()}
-    differences[baseline] = np.empty(0)
-    p = {name: _p_value(d, seed) for name, d in differences.items()}
-    p_holm = dict(zip(p, holm(list(p.values())).tolist(), strict=True))
-    comparisons = sum(len(d) > 0 for d in differences.values())
-    ranked = _ranked(runs, baseline, sign)
-    paired = [name for name in ranked if len(_differences(runs[name], runs[baseline]))]  # the baseline with itself too
-    tiers = _tiers(paired, runs, sign, alpha, seed)
-
-    def result(name: str) -> MethodResult:
-        x, d = _known(runs[name]), differences[name]
-        standing = "baseline" if name == baseline else _standing(d, p_holm[name], sign, alpha)
-        (low, high), (diff_low, diff_high) = mean_interval(x, 1 - alpha), mean_interval(d, 1 - alpha)
-        return MethodResult(
-            name=name,
-            n=len(x),
-            mean=_mean(x),
-            low=low,
-            high=high,
-            difference=_mean(d),
-            diff_low=diff_low,
-            diff_high=diff_high,
-            n_pairs=len(d),
-            p=p[name],
-            p_holm=p_holm[name],
-            standing=standing,
-            seeds_needed=_planned(d, alpha, comparisons) if standing == "not separable" else None,
-            tier=tiers.get(name),
-        )
-
-    methods = tuple(result(name) for name in ranked)
-    return Verdict(baseline, metric, higher_is_better, alpha, len(runs[baseline]), methods)
+        higher_is_better = ALL_METRICS[metric].higher_is_better if metric in ALL_METRICS else True
+    paired, sign = Paired(scores, baseline, looks, taken), 1 if higher_is_better else -1
+    ranked = paired.ranked(baseline, sign)
+    claims = paired.claims(baseline, seed)
+    rows = {name: _result(paired, name, baseline, claims, sign, alpha) for name in ranked}
+    below = paired.below(claims, sign, alpha, seed)
+    tiers = _tiers([name for name in ranked if len(paired.differences(name, baseline))], below)
+    methods = tuple(replace(row, tier=tiers.get(name)) for name, row in rows.items())
+    return Verdict(baseline, metric, higher_is_better, alpha, len(paired.runs[baseline]), methods, looks)
 
 
-def _checked(scores: Mapping[str, ArrayLike], baseline: str) -> dict[str, Floats]:
-    if baseline not in scores:
-        raise ValueError(f"baseline {baseline!r} has no scores; there are {', '.join(scores) or 'none'}")
-    runs = {name: np.asarray(values).astype(np.float64) for name, values in scores.items()}
-    for name, x in runs.items():
-        if x.ndim != 1 or not len(x):
-            raise ValueError(f"scores of {name} must be one number for each seed, not a value of shape {x.shape}")
-        if len(x) != len(runs[baseline]):
-            raise ValueError(
-                f"scores are paired by position, but {name} has {len(x)} and {baseline} {len(runs[baseline])}; "
-                "put nan where a run is missing"
-            )
-        if np.isinf(x).any():
-            raise ValueError(f"scores of {name} are not finite: {x.tolist()}; put nan for a run that failed")
-    return runs
+def _result(
+    paired: Paired, name: str, baseline: str, claims: Mapping[Pair, Evidence], sign: int, alpha: float
+) -> MethodResult:
+    """All that is said of a method, but its tier."""
+    x, d = paired.known(name), paired.differences(name, baseline)
+    test = claims.get((name, baseline), Evidence(math.nan, math.nan))
+    standing: Standing = _standing(d, test.adjusted, sign, alpha)
+    if name == baseline:
+        d, standing = np.empty(0), "baseline"
+    level = alpha * paired.share(name, baseline)
+    comparisons = sum(not math.isnan(claim.p) for claim in claims.values())
+    (low, high), (diff_low, diff_high) = mean_interval(x, 1 - alpha), mean_interval(d, 1 - alpha)
+    return MethodResult(
+        name=name,
+        n=len(x),
+        mean=mean(x),
+        low=low,
+        high=high,
+        difference=mean(d),
+        diff_low=diff_low,
+        diff_high=diff_high,
+        n_pairs=len(d),
+        p=test.p,
+        p_holm=test.adjusted,
+        standing=standing,
+        seeds_needed=_planned(d, level, comparisons) if standing == "not separable" else None,
+        tier=None,
+        look=paired.look[name],
+    )
 
 
-def _known(x: Floats) -> Floats:
-    return x[~np.isnan(x)]
-
-
-def _mean(x: Floats) -> float:
-    return float(x.mean()) if len(x) else math.nan
-
-
-def _differences(x: Floats, reference: Floats) -> Floats:
-    return _known(x - reference)
-
-
-def _ranked(runs: Mapping[str, Floats], baseline: str, sign: int) -> list[str]:
-    """The order that `Verdict` explains; equal methods stay in the order given."""
-
-    def place(name: str) -> tuple[int, float]:
-        x, d = _known(runs[name]), _differences(runs[name], runs[baseline])
-        if len(d):
-            return 0, -sign * _mean(d)
-        return (1, -sign * _mean(x)) if len(x) else (2, 0.0)
-
-    return sorted(runs, key=place)
-
-
-def _p_value(differences: Floats, seed: int) -> float:
-    return sign_flip_test(differences, seed=seed) if len(differences) else math.nan
-
-
-def _standing(differences: Floats, p_holm: float, sign: int, alpha: float) -> Standing:
+def _standing(differences: Floats, p: float, sign: int, alpha: float) -> Standing:
     if not len(differences):
         return "no data"
-    if p_holm > alpha:
+    if not p <= alpha:
         return "not separable"
     return "better" if sign * differences.mean() > 0 else "worse"
 
 
-def _planned(differences: Floats, alpha: float, comparisons: int) -> int | None:
+def _planned(differences: Floats, level: float, comparisons: int) -> int | None:
     """`seeds_needed`, and one more at least than there are: where the plan is met already, these runs were unlucky."""
-    n = seeds_needed(differences, alpha, comparisons=comparisons)
+    n = seeds_needed(differences, level, comparisons=comparisons)
     return None if n is None else max(n, len(differences) + 1)
 
 
-def _tiers(ranked: Sequence[str], runs: Mapping[str, Floats], sign: int, alpha: float, seed: int) -> dict[str, int]:
+def _tiers(ranked: Sequence[str], below: set[Pair]) -> dict[str, int]:
     tiers: dict[str, int] = {}
     rest, tier = list(ranked), 0
     while rest:
         tier += 1
-        gains = [sign * _differences(runs[name], runs[rest[0]]) for name in rest[1:]]
-        adjusted = holm([_p_value(gain, seed) for gain in gains])
-        below = [
-            name
-            for name, gain, p in zip(rest[1:], gains, adjusted, strict=True)
-            if p <= alpha and gain.mean() < 0  # nan, no seed shared with the best, is not below
-        ]
-        tiers |= {name: tier for name in rest if name not in below}
-        rest = below
+        lower = [name for name in rest[1:] if (name, rest[0]) in below]
+        tiers |= {name: tier for name in rest if name not in lower}
+        rest = lower
     return tiers
 
 

@@ -3,8 +3,10 @@ import math
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn import metrics as sklearn_metrics
+from torchmetrics.functional import classification as torchmetrics
 
 from equipoise import analysis
 
@@ -59,6 +61,92 @@ def test_top1_and_its_ties():
     logits = [[1.0, 1.0], [0.0, 1.0], [0.0, -1.0]]
     assert analysis.top1(logits, [0, 1, 1]) == pytest.approx(2 / 3)
     assert analysis.top1(logits, [1, 1, 1]) == pytest.approx(1 / 3)  # the tie went to class 0
+
+
+@given(SAMPLES)
+def test_macro_f1_matches_loops(sample):
+    c, pairs = sample
+    scores = []
+    for k in range(c):
+        hits, predicted, true = (
+            sum(map(f, pairs)) for f in (lambda q, k=k: q == (k, k), lambda q, k=k: q[0] == k, lambda q, k=k: q[1] == k)
+        )
+        if predicted + true:  # a class that occurs on neither side has no F1
+            precision, recall = hits / max(predicted, 1), hits / max(true, 1)
+            scores.append(2 * precision * recall / (precision + recall) if hits else 0.0)
+    pred, labels = [p for p, _ in pairs], [y for _, y in pairs]
+    assert analysis.macro_f1(pred, labels, c) == pytest.approx(sum(scores) / len(scores))
+
+
+@pytest.mark.parametrize("classes", [2, 7, 30])
+def test_the_libraries_people_trust_agree(classes):
+    rng = np.random.default_rng(classes)
+    # the last class is never true and the one before never predicted
+    labels, pred = rng.integers(0, max(classes - 1, 1), 200), rng.integers(0, classes, 200)
+    pred[pred == classes - 2] = 0
+    y, p = torch.tensor(labels), torch.tensor(pred)
+    f1 = analysis.macro_f1(pred, labels, classes)
+    assert f1 == pytest.approx(sklearn_metrics.f1_score(labels, pred, average="macro", zero_division=0), abs=1e-12)
+    assert f1 == pytest.approx(float(torchmetrics.multiclass_f1_score(p, y, classes, average="macro")), abs=1e-6)
+    confusion = analysis.confusion_matrix(p, y, classes)
+    assert torch.equal(confusion, torchmetrics.multiclass_confusion_matrix(p, y, classes))
+    np.testing.assert_array_equal(confusion, sklearn_metrics.confusion_matrix(labels, pred, labels=range(classes)))
+    if classes > 2:
+        seen = pred != classes - 1  # scikit-learn warns of a predicted class that is never true
+        balanced = analysis.balanced_accuracy(pred[seen], labels[seen], classes)
+        assert balanced == pytest.approx(sklearn_metrics.balanced_accuracy_score(labels[seen], pred[seen]), abs=1e-12)
+
+
+def slow_rank(row, label):
+    """Classes in order of falling logit, the lower first where they are equal: the place of the label."""
+    return sorted(range(len(row)), key=lambda c: (-row[c], c)).index(label)
+
+
+@given(st.integers(0, 10_000), st.integers(1, 8))
+@settings(max_examples=40)
+def test_top_k_matches_sorting(seed, k):
+    rng = np.random.default_rng(seed)
+    logits, labels = rng.integers(0, 4, (12, 6)).astype(float), rng.integers(0, 6, 12)  # many ties
+    expected = np.mean([slow_rank(row.tolist(), y) < k for row, y in zip(logits, labels, strict=True)])
+    assert analysis.top_k_accuracy(logits, labels, k) == expected
+    assert analysis.top_k_accuracy(logits, labels, 1) == analysis.top1(logits, labels)
+    if k >= 6:
+        assert expected == 1
+
+
+def test_top_k_against_torchmetrics():
+    torch.manual_seed(1)
+    logits, labels = torch.randn(300, 20), torch.randint(0, 20, (300,))
+    trusted = torchmetrics.multiclass_accuracy(logits, labels, 20, top_k=5, average="micro")
+    assert float(analysis.top_k_accuracy(logits, labels)) == pytest.approx(float(trusted), abs=1e-7)
+
+
+def test_accuracy_under_a_prior():
+    pred, labels = [0, 0, 1, 0, 2, 2], [0, 0, 1, 1, 1, 2]  # accuracies 1, 1/3, 1
+    assert analysis.accuracy_under_prior(pred, labels, [0.25, 0.5, 0.25]) == pytest.approx(2 / 3)
+    even = analysis.accuracy_under_prior(pred, labels, [1 / 3] * 3)
+    assert even == pytest.approx(analysis.balanced_accuracy(pred, labels, 3))
+    assert analysis.accuracy_under_prior(pred, labels, [2 / 6, 3 / 6, 1 / 6]) == pytest.approx(4 / 6)  # as in labels
+    assert analysis.accuracy_under_prior([0, 1], [0, 0], [1.0, 0.0]) == 0.5  # a class that never comes may be missing
+
+
+def test_arrays_are_answered_in_their_kind():
+    pred, labels, counts = [0, 1, 1, 2], [0, 1, 2, 2], [500, 50, 5]
+    calls = {
+        "top1": lambda a: analysis.top1(a(np.eye(3)[pred]), a(labels)),
+        "per_class": lambda a: analysis.per_class_accuracy(a(pred), a(labels), 3),
+        "prior": lambda a: analysis.accuracy_under_prior(a(pred), a(labels), a([0.5, 0.25, 0.25])),
+        "worst": lambda a: analysis.worst_class_accuracy(a(pred), a(labels), 3),
+        "f1": lambda a: analysis.macro_f1(a(pred), a(labels), 3),
+        "confusion": lambda a: analysis.confusion_matrix(a(pred), a(labels), 3),
+        "groups": lambda a: analysis.group_accuracy(a(pred), a(labels), a(counts))["few"],
+        "masks": lambda a: analysis.frequency_groups(a(counts))["few"],
+    }
+    for name, call in calls.items():
+        array, tensor = call(np.array), call(torch.tensor)
+        assert isinstance(tensor, torch.Tensor), name
+        assert isinstance(array, np.ndarray if tensor.dim() else float), name
+        np.testing.assert_array_equal(tensor.numpy(), array)
 
 
 def test_tensors_and_half_precision():
@@ -127,6 +215,13 @@ def test_group_accuracy_is_the_mean_over_classes():
         (lambda: analysis.per_class_accuracy([-1], [0], 2), "pred has class -1"),
         (lambda: analysis.per_class_accuracy([0.0], [0], 2), "whole numbers"),
         (lambda: analysis.per_class_accuracy([], [], 2), "one class index for each sample"),
+        (lambda: analysis.top_k_accuracy([[0.0, 1.0]], [0], k=0), "k must be a whole number, at least 1"),
+        (lambda: analysis.macro_f1([0, 3], [0, 1], 3), "pred has class 3"),
+        (lambda: analysis.accuracy_under_prior([0], [0], [0.5, 0.4]), "sum to 1"),
+        (lambda: analysis.accuracy_under_prior([0], [0], [1.5, -0.5]), "0 or more"),
+        (lambda: analysis.accuracy_under_prior([0], [0], [math.nan, 1.0]), "0 or more"),
+        (lambda: analysis.accuracy_under_prior([0], [0], [[1.0]]), "one share for each class"),
+        (lambda: analysis.accuracy_under_prior([0], [0], [0.5, 0.5]), r"prior expects class \[1\]"),
         (lambda: analysis.frequency_groups([]), "one number for each class"),
         (lambda: analysis.frequency_groups([1.5, 2]), "whole numbers of images"),
         (lambda: analysis.frequency_groups([-1, 2]), "whole numbers of images"),

@@ -4,6 +4,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
@@ -129,6 +130,15 @@ def test_holm(p_values):
     assert all(p <= a <= 1 for p, a in zip(p_values, adjusted, strict=True))
     order = np.argsort(p_values, kind="stable")
     assert (np.diff(adjusted[order]) >= 0).all()
+
+
+def test_scores_may_be_tensors():
+    p = torch.tensor([0.04, math.nan, 0.01])
+    assert isinstance(holm(p), torch.Tensor)
+    np.testing.assert_allclose(holm(p), holm(p.numpy()))
+    d = [0.01, 0.03, 0.02, 0.01, 0.04, 0.02]
+    for function in (sign_flip_test, mean_interval, seeds_needed):
+        assert function(torch.tensor(d, dtype=torch.float64)) == function(d)
 
 
 def test_holm_by_hand_and_with_gaps():

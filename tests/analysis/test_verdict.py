@@ -1,3 +1,4 @@
+import itertools
 import json
 import math
 
@@ -7,6 +8,7 @@ import torch
 from scipy import stats
 
 from equipoise.analysis import Verdict, compare, holm, seeds_needed, sign_flip_test
+from equipoise.analysis.looks import Looks
 
 NAN = math.nan
 
@@ -68,7 +70,9 @@ def test_six_seeds_cannot_speak_of_five_methods_however_far_apart():
     assert {m.tier for m in verdict.methods} == {1}
     eight = compare(study(8, plain=0.1, a=0.9, b=0.8, c=0.7, d=0.6, e=0.5), "plain")
     assert {m.standing for m in eight.methods} == {"baseline", "better"}
-    assert [m.tier for m in eight.methods] == [1, 2, 3, 4, 5, 6]
+    assert [m.tier for m in eight.methods] == [1, 1, 1, 1, 1, 2]  # ten other pairs: 10 * 2 / 256 is above 0.05
+    nine = compare(study(9, plain=0.1, a=0.9, b=0.8, c=0.7, d=0.6, e=0.5), "plain")
+    assert [m.tier for m in nine.methods] == [1, 2, 3, 4, 5, 6]
 
 
 def test_a_claim_at_alpha_exactly_counts():
@@ -86,14 +90,22 @@ def test_a_plan_already_met_asks_for_one_more():
     assert (m.standing, m.p_holm, m.seeds_needed) == ("not separable", 5 * 4 / 256, 9)
 
 
-def slow_tiers(scores, alpha=0.05):
-    """The rule in words: the best of those left and all that Holm cannot put below it, again and again."""
+def slow_tiers(scores, baseline, alpha=0.05):
+    """The rule in words: claims; if there are any, the other pairs; then the best of those left, again and again."""
+
+    def lower_of(pairs):
+        p = [sign_flip_test(np.subtract(scores[a], scores[b])) for a, b in pairs]
+        found = [pair for pair, adjusted in zip(pairs, holm(p), strict=True) if adjusted <= alpha]
+        return [tuple(sorted(pair, key=lambda name: np.mean(scores[name]))) for pair in found]
+
+    others = [name for name in scores if name != baseline]
+    below = lower_of([(name, baseline) for name in others])
+    if below:
+        below += lower_of(list(itertools.combinations(others, 2)))
     rest = sorted(scores, key=lambda name: -np.mean(scores[name]))
     tiers = []
     while rest:
-        others = rest[1:]
-        p = [sign_flip_test(np.subtract(scores[name], scores[rest[0]])) for name in others]
-        lower = {name for name, adjusted in zip(others, holm(p), strict=True) if adjusted <= alpha}
+        lower = {name for name in rest if (name, rest[0]) in below}
         tiers.append([name for name in rest if name not in lower])
         rest = [name for name in rest if name in lower]
     return {name: i for i, names in enumerate(tiers, 1) for name in names}
@@ -103,7 +115,25 @@ def slow_tiers(scores, alpha=0.05):
 def test_tiers(seed):
     scores = study(9, seed, plain=0.70, a=0.701, b=0.71, c=0.712, d=0.72)
     verdict = compare(scores, "plain")
-    assert {m.name: m.tier for m in verdict.methods} == slow_tiers(scores)
+    tiers = slow_tiers(scores, "plain")
+    assert {m.name: m.tier for m in verdict.methods} == tiers
+    assert max(tiers.values()) > 1
+
+
+def test_no_second_tier_without_a_claim():
+    """Or a split among methods none of which is said to differ would be a claim through the back door."""
+    noise = 0.5 * np.array([1, -1, 1, -1, 1, -1, 1, -1])
+    scores = {"plain": 0.5 + noise, "high": np.full(8, 0.6), "low": np.full(8, 0.4)}
+    verdict = compare(scores, "plain")
+    assert sign_flip_test(scores["high"] - scores["low"]) == 2 / 256
+    assert {m.tier for m in verdict.methods} == {1}
+
+
+def test_a_method_claimed_better_is_never_in_the_tier_of_the_baseline():
+    far = study(9, plain=0.1, **{name: 0.5 for name in "abcdefgh"})  # 28 pairs of others need 11 seeds, 8 claims need 9
+    verdict = compare(far, "plain")
+    assert {m.standing for m in verdict.methods} == {"better", "baseline"}
+    assert [m.tier for m in verdict.methods] == [1] * 8 + [2]
 
 
 def test_a_noisy_method_can_be_in_a_higher_tier_than_a_better_mean():
@@ -211,6 +241,7 @@ def test_sentences_of_a_clear_study():
     assert said[4].startswith("bad is worse than plain by 9.55 points (95 % interval 9.35 to 9.75,")
     assert "(tier 1: good; tier 2: close, plain; tier 3: bad)" in said[5]
     assert said[6].startswith("Claims rest on two-sided exact sign-flip tests") and "Holm-adjusted over 3" in said[6]
+    assert len(said) == 7
 
 
 def test_sentences_of_a_metric_where_lower_is_better():
@@ -285,6 +316,67 @@ def test_without_a_true_difference_false_claims_are_rare(spread):
 def test_wrong_scores(scores, baseline, message):
     with pytest.raises(ValueError, match=message):
         compare(scores, baseline)
+
+
+# -- studies that add seeds in rounds ---------------------------------------------------------------------------------
+
+LOOKS = Looks((6, 8, 12), (0.25, 0.25, 0.5))
+
+
+def test_each_p_value_is_divided_by_the_share_of_its_look():
+    scores = study(12, plain=0.70, good=0.75, early=0.60, close=0.70)
+    verdict = compare(scores, "plain", looks=LOOKS, taken={"plain": 3, "good": 3, "early": 2, "close": 3})
+    cut = {"good": 12, "early": 8, "close": 12}
+    p = {name: sign_flip_test((scores[name] - scores["plain"])[:n]) for name, n in cut.items()}
+    assert p["early"] == 2 / 2**8
+    adjusted = holm([p["good"] / 0.5, p["early"] / 0.25, p["close"] / 0.5])
+    for (name, n), value in zip(cut.items(), adjusted, strict=True):
+        m = by_name(verdict)[name]
+        assert (m.n, m.n_pairs, m.p, m.p_holm) == (n, n, p[name], value)
+        assert m.difference == pytest.approx((scores[name] - scores["plain"])[:n].mean())
+    assert {name: m.look for name, m in by_name(verdict).items()} == {"plain": 3, "good": 3, "early": 2, "close": 3}
+    # 2 / 256 / 0.25 = 0.031 for early is doubled by Holm: too much for a claim
+    standings = {name: by_name(verdict)[name].standing for name in cut}
+    assert standings == {"good": "better", "early": "not separable", "close": "not separable"}
+
+
+def test_a_claim_that_a_fixed_study_makes_may_need_more_in_rounds():
+    ones = {"plain": np.zeros(6), "other": np.ones(6)}
+    assert by_name(compare(ones, "plain"))["other"].standing == "better"
+    early = by_name(compare(ones, "plain", looks=LOOKS))["other"]
+    assert (early.standing, early.p_holm, early.look) == ("not separable", 4 * 2 / 64, 1)
+
+
+def test_scores_between_two_looks_are_not_used():
+    scores = study(12, plain=0.70, other=0.75)
+    at_eight = compare({name: x[:8] for name, x in scores.items()}, "plain", looks=LOOKS)
+    between = compare({name: x[:11] for name, x in scores.items()}, "plain", looks=LOOKS)
+    assert between.methods == at_eight.methods
+    before = compare({name: x[:5] for name, x in scores.items()}, "plain", looks=LOOKS)
+    assert {(m.standing, m.n) for m in before.methods} == {("baseline", 0), ("no data", 0)}
+
+
+def test_the_other_pairs_are_judged_at_the_look_they_share():
+    scores = {"plain": np.zeros(12), "a": np.linspace(3, 3.1, 12), "b": np.linspace(2, 2.1, 12), "c": np.ones(12)}
+    taken = {"plain": 3, "a": 3, "b": 3, "c": 2}
+    verdict = compare(scores, "plain", looks=LOOKS, taken=taken)
+    # 3 other pairs: (a, b) of 12 seeds counts 2 / 4096 / 0.5; those with c, of 8 seeds, 2 / 256 / 0.25 = 1 / 32
+    assert {m.name: m.tier for m in verdict.methods} == {"a": 1, "b": 2, "c": 1, "plain": 3}
+
+
+def test_sentences_of_a_study_in_rounds():
+    scores = study(12, plain=0.70, good=0.75, early=0.60)
+    scores["good"][3] = NAN
+    verdict = compare(scores, "plain", looks=LOOKS, taken={"plain": 3, "good": 3, "early": 2})
+    said = verdict.sentences()
+    assert "the first claim needs p <= 0.025/2" in said[1]  # half of 0.05 is the last look's
+    assert "adjusted for looks and by Holm" in said[2]
+    assert "Left out of the later rounds: early after 8 seeds." in said
+    assert "Runs that failed or are missing, left out with their pairs: 1 of 12 of good." in said
+    assert said[-1].startswith("Seeds were added in rounds, with looks planned beforehand after 6, 8, 12 seeds.")
+    assert "1.25, 1.25, 2.5 % of error, 5 % in all" in said[-1]
+    again = Verdict.from_dict(json.loads(json.dumps(verdict.to_dict(), allow_nan=False)))
+    assert again.looks == LOOKS and again.sentences() == said
 
 
 def test_wrong_alpha():
