@@ -1,27 +1,45 @@
 """7 · The report: tables, figures and one self-contained page, made from a store alone."""
 
-from .collect import Estimate, Method, Results, Run, collect
-from .figures import class_plot, curve_plot, interval_plot
-from .markdown import render_markdown
+from .collect import collect
+from .latex import render_latex
+from .markdown import render_grid, render_markdown
 from .page import render_page
+from .paper import Grid, paper_table, table_by_ratio, table_csv
+from .results import Estimate, Method, Results, Run
+from .seal import seal_notes, still_to_do
+from .section import Section
+from .sections import SECTIONS
+from .status import Status, print_status, status_of
 from .tables import class_table, ranked_table, results_csv
-from .write import print_verdict, terminal_table, write_report
+from .write import print_grid, print_verdict, terminal_table, write_by_ratio, write_report
 
 __all__ = [
+    "SECTIONS",
     "Estimate",
+    "Grid",
     "Method",
     "Results",
     "Run",
-    "class_plot",
+    "Section",
+    "Status",
     "class_table",
     "collect",
-    "curve_plot",
-    "interval_plot",
+    "paper_table",
+    "print_grid",
+    "print_status",
     "print_verdict",
     "ranked_table",
+    "render_grid",
+    "render_latex",
     "render_markdown",
     "render_page",
     "results_csv",
+    "seal_notes",
+    "status_of",
+    "still_to_do",
+    "table_by_ratio",
+    "table_csv",
     "terminal_table",
+    "write_by_ratio",
     "write_report",
 ]

@@ -6,149 +6,56 @@ All statistics are those of `equipoise.analysis`. A run that is not there, or fa
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import replace
+from functools import cache
 from itertools import zip_longest
 from typing import Any
 from zipfile import BadZipFile
 
 import numpy as np
 
-from ..analysis import METRICS, MethodResult, Verdict, compare, evaluate, mean_interval, per_class_accuracy
+from ..analysis import (
+    METRICS,
+    MethodResult,
+    Verdict,
+    compare,
+    evaluate,
+    log_softmax,
+    mean_interval,
+    per_class_accuracy,
+    reliability_curve,
+)
+from ..analysis.priority import ALL_METRICS, Priority, score
+from ..analysis.sequential import Rounds
 from ..core import EquipoiseError
-from ..store import Record, Store, check_schema
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """A mean over `n` seeds and its 95 % interval; NaN where there is nothing to tell it from."""
-
-    n: int
-    mean: float
-    low: float
-    high: float
-
-    @property
-    def half(self) -> float:
-        return (self.high - self.low) / 2
-
-
-@dataclass(frozen=True)
-class Run:
-    """One method with one seed: `state` is "finished", "failed" or "missing"; `problem` says what went wrong."""
-
-    method: str
-    seed: int
-    key: str
-    state: str
-    record: Record | None = None
-    metrics: Mapping[str, float] = field(default_factory=lambda: dict.fromkeys(METRICS, math.nan))
-    per_class: tuple[float, ...] = ()
-    problem: str = ""
-
-    @property
-    def finished(self) -> bool:
-        return self.state == "finished"
-
-
-@dataclass(frozen=True)
-class Method:
-    """A row of the report. `index` chooses its colour (0: the baseline), `rank` counts from 0, the best mean.
-
-    `marks` warn that the comparison is not of like with like; `differences` are (seed, score - baseline's score);
-    `changes` are the dials of the recipe at which it differs: (dial, the baseline's choice, this one's);
-    `per_class` is empty if the method has other classes than the baseline, or no finished run.
-    """
-
-    name: str
-    index: int
-    rank: int
-    result: MethodResult
-    recipe: Mapping[str, Any]
-    runs: tuple[Run, ...]
-    marks: tuple[str, ...]
-    changes: tuple[tuple[str, str, str], ...]
-    estimates: Mapping[str, Estimate]
-    differences: tuple[tuple[int, float], ...]
-    per_class: tuple[Estimate, ...]
-    curves: Mapping[str, tuple[Estimate, ...]]
-
-    @property
-    def is_baseline(self) -> bool:
-        return self.index == 0
-
-    @property
-    def parameters(self) -> int | None:
-        return next((run.record.parameters for run in self.runs if run.record and run.finished), None)
-
-
-@dataclass(frozen=True)
-class Results:
-    """A study as far as it has come. `methods` are grouped by tier, and within a tier the best mean comes first."""
-
-    name: str
-    question: str
-    baseline: str
-    metric: str
-    seeds: tuple[int, ...]
-    methods: tuple[Method, ...]
-    verdict: Verdict
-    class_names: tuple[str, ...]
-    class_counts: tuple[int, ...]
-    opened: Mapping[str, Any] | None
-
-    @property
-    def answer(self) -> tuple[str, ...]:
-        """The verdict in one or two sentences: its headline, then its best method or what so many pairs can tell."""
-        said = self.verdict.sentences()
-        others = [result.standing for result in self.verdict.methods if result.standing != "baseline"]
-        second = 2 + others.index("better") if "better" in others else 1  # as `Verdict.sentences` orders them
-        return (said[0], *said[second : second + 1])
-
-    @property
-    def runs(self) -> tuple[Run, ...]:
-        return tuple(run for method in self.methods for run in method.runs)
-
-    @property
-    def finished(self) -> tuple[Run, ...]:
-        return tuple(run for run in self.runs if run.finished)
-
-    @property
-    def failed(self) -> tuple[Run, ...]:
-        return tuple(run for run in self.runs if run.state == "failed")
-
-    @property
-    def missing(self) -> tuple[Run, ...]:
-        return tuple(run for run in self.runs if run.state == "missing")
-
-    @property
-    def reference(self) -> Method:
-        """The baseline."""
-        return next(method for method in self.methods if method.is_baseline)
-
-    @property
-    def curve_names(self) -> tuple[str, ...]:
-        """The curves any method has, the usual ones first."""
-        usual = ["train_loss", "valid_loss", "valid_balanced_accuracy"]
-        there = {name for method in self.methods for name in method.curves}
-        return tuple([name for name in usual if name in there] + sorted(there - set(usual)))
+from ..store import Store, check_schema
+from .results import Bin, Estimate, Method, Results, Run
+from .seal import rounds_of, still_to_do
 
 
 def collect(store: Store) -> Results:
     """Read the study of `store`, open its test outputs, and compute what the report says."""
     study = _study(store)
     seeds, baseline, metric = tuple(study["seeds"]), study["baseline"], study["metric"]
+    rounds = rounds_of(store)
+    keys = [key for method in study["methods"] for key in method["keys"] if store.has(key) and store.get(key).finished]
+    store.note_opening(keys, peek=still_to_do(store) is not None)
     runs = {
         method["name"]: tuple(
-            _run(store, method["name"], seed, key, metric) for seed, key in zip(seeds, method["keys"], strict=True)
+            _run(store, method["name"], seed, key, study) for seed, key in zip(seeds, method["keys"], strict=True)
         )
         for method in study["methods"]
     }
+    runs = {name: _without_later_rounds(of_method, rounds) for name, of_method in runs.items()}
     scores = {name: _scores(of_method, metric) for name, of_method in runs.items()}
-    verdict = compare(scores, baseline, metric=metric, higher_is_better=METRICS[metric].higher_is_better)
-    first = next((run.record for name in (baseline, *runs) for run in runs[name] if run.record), None)
+    looks, taken = (rounds.looks, rounds.taken) if rounds else (None, None)
+    verdict = compare(scores, baseline, metric=metric, looks=looks, taken=taken)
+    first = next((run.record for name in (baseline, *runs) for run in runs[name] if run.finished), None)
     class_names = first.class_names if first else ()
-    methods = [_method(study, rank, result, runs, class_names) for rank, result in enumerate(verdict.methods)]
+    leaders = _leaders(runs, verdict)
+    methods = [_method(study, rank, result, runs, class_names, leaders) for rank, result in enumerate(verdict.methods)]
     return Results(
         name=study["name"],
         question=study["question"],
@@ -160,27 +67,55 @@ def collect(store: Store) -> Results:
         class_names=class_names,
         class_counts=first.class_counts if first else (),
         opened=store.read_json("opened.json") if (store.path / "opened.json").exists() else None,
+        rounds=rounds,
     )
 
 
+def _without_later_rounds(runs: tuple[Run, ...], rounds: Rounds | None) -> tuple[Run, ...]:
+    """The same runs; of a method that a round dropped, those not there are "left out": nobody will ask for them."""
+    dropped = rounds is not None and any(runs[0].method in found.dropped for found in rounds.found)
+    return tuple(replace(run, state="left out") if dropped and run.state == "missing" else run for run in runs)
+
+
 def estimate(values: Iterable[float]) -> Estimate:
-    """Mean and interval of those values that are known."""
-    known = np.array([v for v in values if math.isfinite(v)], dtype=np.float64)
-    return Estimate(len(known), float(known.mean()) if len(known) else math.nan, *mean_interval(known))
+    """Mean, interval and standard error of those values that are known."""
+    return estimates([[value] for value in values])[0]
+
+
+def estimates(values: Sequence[Sequence[float]]) -> tuple[Estimate, ...]:
+    """The same of each column of values (runs, columns), together: a study has many epochs and classes."""
+    x = np.array(values, dtype=np.float64).reshape(len(values), -1) if values else np.empty((0, 1))
+    known = np.isfinite(x)
+    n = known.sum(axis=0)
+    mean = np.where(known, x, 0).sum(axis=0) / np.where(n, n, np.nan)
+    squares = (np.where(known, x - mean, 0) ** 2).sum(axis=0)
+    error = np.sqrt(squares / np.where(n > 1, n - 1, np.nan) / np.where(n, n, np.nan))
+    half = error * np.array([_reach(count) for count in n.tolist()])
+    columns = (n, mean, mean - half, mean + half, error)
+    return tuple(Estimate(*numbers) for numbers in zip(*(column.tolist() for column in columns), strict=True))
+
+
+@cache
+def _reach(n: int) -> float:
+    """Half the 95 % interval of a mean of n values, in standard errors."""
+    if n < 2:
+        return math.nan
+    low, high = mean_interval(np.arange(n))
+    return (high - low) / 2 / float(np.arange(n).std(ddof=1) / math.sqrt(n))
 
 
 def _study(store: Store) -> dict[str, Any]:
     study = store.read_json("study.json")
     check_schema(study.get("schema"), "the study")
-    if study["metric"] not in METRICS:
-        raise EquipoiseError(f"the study's metric is {study['metric']!r}; the report knows {', '.join(METRICS)}")
+    if study["metric"] not in ALL_METRICS:
+        raise EquipoiseError(f"the study's metric is {study['metric']!r}; the report knows {', '.join(ALL_METRICS)}")
     names = [method["name"] for method in study["methods"]]
     if study["baseline"] not in names:
         raise EquipoiseError(f"the study's baseline {study['baseline']!r} is not among its methods {', '.join(names)}")
     return study
 
 
-def _run(store: Store, method: str, seed: int, key: str, metric: str) -> Run:
+def _run(store: Store, method: str, seed: int, key: str, study: Mapping[str, Any]) -> Run:
     if not store.has(key):
         return Run(method, seed, key, "missing")
     record = store.get(key)
@@ -188,18 +123,48 @@ def _run(store: Store, method: str, seed: int, key: str, metric: str) -> Run:
         return Run(method, seed, key, "failed", record, problem=record.error or "no reason was recorded")
     try:
         test = store.open_test(key)
-        metrics = evaluate(test["logits"], test["labels"], record.class_counts)
-        accuracy = per_class_accuracy(test["logits"].argmax(axis=1), test["labels"], len(record.class_counts))
+        metrics, metric = evaluate(test["logits"], test["labels"], record.class_counts), study["metric"]
+        if metric not in METRICS:
+            priority = Priority(**study["priority"])
+            metrics[metric] = score(test["logits"], test["labels"], record.class_counts, priority, record.class_names)
         if math.isinf(metrics[metric]):
             raise ValueError(f"their {metric} is infinite")
     except (OSError, BadZipFile, KeyError, ValueError) as error:
         # a network that diverged without stopping, or a damaged file: no number may come of it
         return Run(method, seed, key, "failed", record, problem=f"its test outputs cannot be judged: {error}")
-    return Run(method, seed, key, "finished", record, metrics, tuple(map(float, accuracy)))
+    predicted, labels = test["logits"].argmax(axis=1), test["labels"]
+    return Run(
+        method,
+        seed,
+        key,
+        "finished",
+        record,
+        metrics=metrics,
+        per_class=tuple(map(float, per_class_accuracy(predicted, labels, len(record.class_counts)))),
+        confusion=Counter(zip(labels.tolist(), predicted.tolist(), strict=True)),
+        reliability=_reliability(test["logits"], labels),
+    )
+
+
+def _reliability(logits: np.ndarray, labels: np.ndarray) -> tuple[Bin, ...]:
+    """Samples in each bin of confidence, as sums, so that those of several runs can be added."""
+    curve = reliability_curve(np.exp(log_softmax(logits)), labels)
+    sums = (np.nan_to_num(part * curve.samples) for part in (curve.confidence, curve.accuracy))
+    return tuple(Bin(int(n), float(c), round(r)) for n, c, r in zip(curve.samples, *sums, strict=True))
 
 
 def _scores(runs: Sequence[Run], metric: str) -> list[float]:
     return [run.metrics[metric] for run in runs]
+
+
+def _leaders(runs: Mapping[str, tuple[Run, ...]], verdict: Verdict) -> dict[str, frozenset[str]]:
+    """For each metric the best method and those not separable from it: tier 1 of a comparison on that metric."""
+    leaders = {}
+    for metric in {**METRICS, verdict.metric: None}:
+        scores = {n: [s if math.isfinite(s) else math.nan for s in _scores(own, metric)] for n, own in runs.items()}
+        found = verdict if metric == verdict.metric else compare(scores, verdict.baseline, metric=metric)
+        leaders[metric] = frozenset(result.name for result in found.methods if result.tier == 1)
+    return leaders
 
 
 def _method(
@@ -208,12 +173,14 @@ def _method(
     result: MethodResult,
     runs: Mapping[str, tuple[Run, ...]],
     class_names: tuple[str, ...],
+    leaders: Mapping[str, frozenset[str]],
 ) -> Method:
     recipes = {method["name"]: method["recipe"] for method in study["methods"]}
     name, baseline = result.name, study["baseline"]
     own, reference = runs[name], runs[baseline]
     others = [other for other in recipes if other != baseline]
-    comparable = [run.per_class for run in own if run.record and run.finished and run.record.class_names == class_names]
+    finished = [run for run in own if run.finished]
+    comparable = [run for run in finished if run.record and run.record.class_names == class_names]
     return Method(
         name=name,
         index=0 if name == baseline else 1 + others.index(name),
@@ -223,9 +190,14 @@ def _method(
         runs=own,
         marks=_marks(recipes[name], recipes[baseline], own, reference),
         changes=_changes(recipes[name], recipes[baseline]),
-        estimates={metric: estimate(_scores(own, metric)) for metric in METRICS},
+        leads=frozenset(metric for metric, best in leaders.items() if name in best),
+        estimates={metric: estimate(_scores(own, metric)) for metric in {**METRICS, study["metric"]: None}},
         differences=_differences(own, reference, study["metric"]),
-        per_class=tuple(estimate(of_class) for of_class in zip(*comparable, strict=True)),
+        per_class=estimates([run.per_class for run in comparable]) if comparable else (),
+        confusion=sum((Counter(run.confusion) for run in comparable), Counter()),
+        reliability=tuple(
+            Bin(*map(sum, zip(*of_bin, strict=True))) for of_bin in zip(*(r.reliability for r in finished), strict=True)
+        ),
         curves=_curves(own),
     )
 
@@ -276,13 +248,13 @@ def _curves(runs: Sequence[Run]) -> dict[str, tuple[Estimate, ...]]:
     """Mean of each epoch over the finished runs; a failed run's curve ends where it broke, and would bend the mean."""
     records = [run.record for run in runs if run.record and run.finished]
     names = dict.fromkeys(name for record in records for name in record.curves)
-    return {
-        name: tuple(
-            estimate(values)
-            for values in zip_longest(*(_numbers(r.curves.get(name, [])) for r in records), fillvalue=math.nan)
-        )
-        for name in names
-    }
+    return {name: _curve([_numbers(record.curves.get(name, [])) for record in records]) for name in names}
+
+
+def _curve(of_runs: Sequence[Sequence[float]]) -> tuple[Estimate, ...]:
+    """Each epoch's estimate; a run that has fewer epochs is not known in the later ones."""
+    epochs = list(zip_longest(*of_runs, fillvalue=math.nan))
+    return estimates(list(zip(*epochs, strict=True))) if epochs else ()
 
 
 def _numbers(values: Iterable[float | None]) -> list[float]:

@@ -5,14 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from .collect import Results, flat
+from .collect import flat
+from .paper import Grid, paper_table
 from .provenance import provenance
-from .tables import class_table, ranked_table
+from .results import Results
+from .section import Section
+from .tables import Cell, class_table, ranked_table
 from .words import last_line, title_of
 
 
-def render_markdown(results: Results) -> str:
-    """Question, verdict, tables, recipes, failures and where it all came from."""
+def render_markdown(results: Results, sections: Sequence[Section] = ()) -> str:
+    """Question, verdict, tables, recipes, failures and where it all came from; further figures are in the page."""
     parts = [
         f"# {plain(results.question)}",
         f"Study {code(results.name)}, baseline {plain(results.baseline)}, metric: {title_of(results.metric).lower()}.",
@@ -20,7 +23,10 @@ def render_markdown(results: Results) -> str:
         "\n".join(f"- {plain(sentence)}" for sentence in results.verdict.sentences()),
         "## Ranking",
         _ranking(results),
-        "Mean ± half of its 95 % interval (number of seeds); Δ with its 95 % interval (pairs).",
+        "Mean ± half of its 95 % interval over n seeds; Δ with its 95 % interval; a number in brackets is of seeds or "
+        "pairs where it is not n. In bold the best of a column and those not separable from it.",
+        "## As a paper prints it",
+        render_grid(paper_table(results)),
         "## Accuracy of each class, %",
         _classes(results),
         "## Recipes",
@@ -29,8 +35,15 @@ def render_markdown(results: Results) -> str:
         _failures(results),
         "## Where this came from",
         "\n".join(f"- {plain(name)}: {plain(text)}" for name, text in provenance(results)),
+        *(f"report.html also shows: {plain(section.title)}. {plain(section.sentence)}" for section in sections),
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def render_grid(grid: Grid) -> str:
+    """A paper's table as Markdown, its caption below."""
+    rows = [[bold(cell) for cell in row] for row in grid.rows]
+    return f"{_grid([plain(h) for h in grid.header], grid.numeric, rows)}\n\n{plain(grid.caption)}"
 
 
 def plain(text: str) -> str:
@@ -41,6 +54,16 @@ def plain(text: str) -> str:
     """
     text = " ".join(text.split()).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return re.sub(r"([\\`*\[\]|#!])", r"\\\1", text)
+
+
+def bold(cell: Cell) -> str:
+    """A cell's text, its main part between asterisks where it is among the best.
+
+    >>> bold(Cell("71.2", "± 0.8", bold=True))
+    '**71.2** ± 0.8'
+    """
+    main = f"**{plain(cell.main)}**" if cell.bold else plain(cell.main)
+    return f"{main} {plain(cell.minor)}".strip()
 
 
 def code(text: str) -> str:
@@ -57,7 +80,7 @@ def _grid(header: Sequence[str], numeric: Sequence[bool], rows: Iterable[Sequenc
 
 def _ranking(results: Results) -> str:
     table = ranked_table(results)
-    rows = [[plain(str(cell)) for cell in row.cells] for row in table.rows]
+    rows = [[bold(cell) for cell in row.cells] for row in table.rows]
     return _grid([plain(c.title) for c in table.columns], [c.numeric for c in table.columns], rows)
 
 

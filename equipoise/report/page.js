@@ -38,10 +38,23 @@
     }));
   };
 
+  // The filter keeps the rows that hold every word typed, wherever in their name, standing or recipe.
+  const filterable = (input, table, count) => {
+    const rows = [...table.tBodies[0].rows];
+    const apply = () => {
+      const words = input.value.toLowerCase().split(/\s+/).filter(Boolean);
+      rows.forEach((row) => { row.hidden = !words.every((word) => row.dataset.words.toLowerCase().includes(word)); });
+      count.textContent = words.length ? `${rows.filter((row) => !row.hidden).length} of ${rows.length} methods` : "";
+    };
+    input.addEventListener("input", apply);
+    apply();
+  };
+
   // Legends: pointing at a method fades the others, pressing its button hides it; all legends act together.
   const legends = () => {
     const buttons = [...document.querySelectorAll(".legend button")];
-    const drawn = [...document.querySelectorAll("#classes .series, #curves .series")];
+    const sections = [...new Set(buttons.map((button) => button.closest("section")))];
+    const drawn = sections.flatMap((section) => [...section.querySelectorAll(".series")]);
     const focus = (method) => drawn.forEach((part) => part.classList.toggle("faded", method !== null && part.dataset.method !== method));
     const set = (method, on) => {
       buttons.filter((b) => b.dataset.method === method).forEach((b) => b.setAttribute("aria-pressed", String(on)));
@@ -62,10 +75,13 @@
     }
   };
 
-  // A link to a recipe opens it; on paper everything is open.
+  // A link to a method opens it, and the keyboard goes on from there; on paper everything is open.
   const openTarget = () => {
     const target = location.hash && document.getElementById(location.hash.slice(1));
-    if (target && target.tagName === "DETAILS") target.open = true;
+    if (!target || target.tagName !== "DETAILS") return;
+    target.open = true;
+    target.querySelector("summary").focus({ preventScroll: true });
+    target.scrollIntoView();
   };
   let closed = [];
   addEventListener("beforeprint", () => {
@@ -78,6 +94,9 @@
   addEventListener("DOMContentLoaded", () => {
     document.getElementById("theme").addEventListener("click", toggle);
     document.querySelectorAll("table.sortable").forEach(sortable);
+    filterable(document.getElementById("filter"), document.getElementById("ranked"), document.getElementById("count"));
+    // pressing the same link twice changes no hash, but the method may have been closed in between
+    document.querySelectorAll("#ranked a").forEach((link) => link.addEventListener("click", () => setTimeout(openTarget)));
     legends();
     openTarget();
   });

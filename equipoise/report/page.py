@@ -1,48 +1,136 @@
-"""report.html: one page that needs nothing else. Page, style and script are the files beside this one."""
+"""report.html: one page that needs nothing else. Page, style and scripts are the files beside this one."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib.resources import files
 
-from jinja2 import Environment, StrictUndefined
+from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from .collect import Method, Results, flat
-from .figures import class_plot, curve_plot, interval_plot
-from .provenance import provenance
+from .collect import flat
+from .figures import (
+    MOST_ROWS,
+    class_bars,
+    class_plot,
+    confusion_plot,
+    curve_plot,
+    interval_plot,
+    reliability_diagram,
+    reliability_plot,
+    score_plot,
+    size_plot,
+    worst_confusions,
+)
+from .pairs import Pair, all_pairs, embedded
+from .provenance import devices, provenance
+from .results import Method, Results
+from .seal import seal_notes
+from .section import Section
 from .svg import colour, marker
-from .tables import class_table, ranked_table
-from .words import duration, last_line, title_of
+from .tables import class_table, metric_table, pair_table, ranked_table
+from .words import duration, last_line, number, title_of
 
 MANY_METHODS = 8  # more lines than this in one figure cannot be told apart
+MOST_PAIRS = 200  # rows of the table of all pairs
+MAIN_CURVES = 3
 
 
-def render_page(results: Results) -> str:
+def render_page(results: Results, sections: Sequence[Section] = ()) -> str:
     """The page. All text is escaped, and its own policy lets only its own script and style run."""
-    style, script = _file("page.css"), _file("page.js")
-    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    style, script = _file("page.css"), _file("page.js") + _file("compare.js")
+    pairs = all_pairs(results)
+    environment = Environment(
+        loader=PackageLoader(__package__, "."),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
     environment.filters |= {"duration": duration, "last_line": last_line, "flat": flat, "title_of": title_of}
-    return environment.from_string(_file("page.html")).render(
-        results=results,
+    environment.filters["percent"] = lambda share: f"{number(100 * share)}\u00a0%"
+    content = _figures(results) | {
+        "results": results,
+        "sections": sections,
+        "table": ranked_table(results),
+        "classes": class_table(results),
+        "pairs": pairs,
+        "pair_rows": pair_table(results, pairs if len(pairs) <= MOST_PAIRS else []),
+        "compared": _compared(results.methods),
+        "facts": _facts(results),
+        "notices": _notices(results),
+        "shown": _shown(results.methods),
+        "provenance": provenance(results),
+    }
+    return environment.get_template("page.html").render(
+        content,
         style=Markup(style),
         script=Markup(script),
+        data=embedded(results, pairs),
         policy=f"default-src 'none'; style-src {_hash(style)}; script-src {_hash(script)}; form-action 'none'",
-        table=ranked_table(results),
-        classes=class_table(results),
-        facts=_facts(results),
-        intervals=[interval_plot(results), interval_plot(results, wide=False)],
-        class_plots=[class_plot(results), class_plot(results, wide=False)],
-        curves=[curve_plot(results, name) for name in results.curve_names],
-        shown=_shown(results.methods),
-        provenance=provenance(results),
+        contents=_contents(results, pairs, sections, content),
+        figures_of=lambda method: _method_figures(results, method),
+        worst_of=lambda method: worst_confusions(results, method),
+        metrics_of=metric_table,
+        words_of=_words_of,
         colour=colour,
         marker=marker,
         sort_key=_sort_key,
     )
+
+
+def _figures(results: Results) -> dict[str, object]:
+    curves = [plot for plot in (curve_plot(results, name) for name in results.curve_names) if plot]
+    calibration = [reliability_plot(results), score_plot(results, "ece"), score_plot(results, "nll")]
+    return {
+        "intervals": [interval_plot(results, wide, MOST_ROWS) for wide in (True, False)],
+        "every_interval": _both(interval_plot, results) if len(results.methods) > MOST_ROWS else "",
+        "size_plots": _both(size_plot, results),
+        "class_plots": _both(class_plot, results),
+        "curves": [curves[:MAIN_CURVES], curves[MAIN_CURVES:]],
+        "calibration": [figure for figure in calibration if figure],
+    }
+
+
+def _both(plot: Callable[[Results, bool], Markup], results: Results) -> Markup:
+    """A drawing made twice, for wide and for narrow pages."""
+    return Markup("\n").join(filter(None, (plot(results, True), plot(results, False))))
+
+
+def _method_figures(results: Results, method: Method) -> list[Markup]:
+    """Of one method: two curves above the baseline's, its classes, reliability and confusions."""
+    both = [method] if method.is_baseline else [results.reference, method]
+    names = [name for name in ("train_loss", f"valid_{results.metric}") if method.curves.get(name)]
+    figures = [curve_plot(results, name, both) for name in names]
+    figures += [class_bars(results, method), reliability_diagram(method), confusion_plot(results, method)]
+    return [figure for figure in figures if figure]
+
+
+def _contents(
+    results: Results, pairs: Sequence[Pair], sections: Sequence[Section], content: dict[str, object]
+) -> list[tuple[str, str]]:
+    """(anchor, title) of the sections that the page has, in its order."""
+    titles = {
+        "ranking": ("Ranking", True),
+        "methods": ("Methods", True),
+        "compare": ("Compare", bool(pairs)),
+        "classes": ("Classes", bool(content["class_plots"] or content["size_plots"])),
+        "training": ("Training", bool(results.curve_names)),
+        "calibration": ("Calibration", bool(content["calibration"])),
+        **{section.name: (section.title, True) for section in sections},
+        "failures": ("Failures", True),
+        "provenance": ("Provenance", True),
+    }
+    return [(name, title) for name, (title, there) in titles.items() if there]
+
+
+def _compared(methods: Sequence[Method]) -> tuple[Method, Method]:
+    """The two that are compared at first: the baseline, and the best of the others."""
+    best = min((m for m in methods if not m.is_baseline), key=lambda m: m.rank, default=methods[0])
+    return next(m for m in methods if m.is_baseline), best
 
 
 def _shown(methods: Sequence[Method]) -> list[Method]:
@@ -53,7 +141,7 @@ def _shown(methods: Sequence[Method]) -> list[Method]:
 
 
 def _facts(results: Results) -> list[tuple[str, str]]:
-    """What was compared on what: of the baseline's recipe, where it has these dials."""
+    """What was compared on what, by the baseline's recipe where it has these dials, and what it cost."""
     dials = {dial: text for dial, text in flat(results.reference.recipe).items() if text != "none"}
     ratio = f"ratio {dials['task.ratio'].removesuffix('.0')}" if "task.ratio" in dials else ""
     data = [dials.get("task.name", ""), dials.get("task.imbalance", "").replace("_", "-"), ratio]
@@ -62,9 +150,27 @@ def _facts(results: Results) -> list[tuple[str, str]]:
         ("Network", dials.get("model", "")),
         ("Training", f"{dials['plan.epochs']} epochs" if "plan.epochs" in dials else ""),
         ("Compared", f"{len(results.methods)} methods × {len(results.seeds)} seeds"),
-        ("Finished", f"{len(results.finished)} of {len(results.runs)} runs"),
+        ("Finished", f"{len(results.finished)} of {len(results.planned)} runs"),
+        ("Computing time", duration(sum(record.seconds for record in results.records))),
+        ("Hardware", devices(results)),
     ]
     return [(name, text) for name, text in facts if text]
+
+
+def _notices(results: Results) -> list[tuple[str, str]]:
+    """(sentence, anchor of more) of what a reader must know before believing the answer."""
+    missing, failed, planned = len(results.missing), len(results.failed), len(results.planned)
+    parts = [f"{missing} of {planned} runs {'is' if missing == 1 else 'are'} missing"] if missing else []
+    parts += [f"{failed} failed"] if failed else []
+    whole = [(f"This study is not whole: {' and '.join(parts)}.", "failures")] if parts else []
+    return whole + [(note, "") for note in seal_notes(results.opened, results.rounds)]
+
+
+def _words_of(method: Method) -> str:
+    """What the filter looks through."""
+    return " ".join(
+        [method.name, method.result.standing, *method.marks, *(f"{d} {new}" for d, _, new in method.changes)]
+    )
 
 
 def _sort_key(sort: float | str) -> str:

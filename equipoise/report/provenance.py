@@ -2,31 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
-from .collect import Results
+from .results import Results
+from .seal import seal_notes
 from .words import duration
 
 
 def provenance(results: Results) -> list[tuple[str, str]]:
     """(what, text) pairs, in the order to be read; only facts of the store, so that the same store says the same."""
-    records = {run.key: run.record for run in results.runs if run.record}.values()
+    records = results.records
     ended = sorted(record.ended for record in records)
-    opened = results.opened
     states = {"finished": results.finished, "failed": results.failed, "missing": results.missing}
+    left_out = len(results.runs) - len(results.planned)
     facts = [
         ("Study", results.name),
         ("Runs", ", ".join(f"{len(runs)} {state}" for state, runs in states.items())),
+        *([("Runs of methods left out of later rounds", f"{left_out}, not done")] if left_out else []),
         ("Seeds", _listed(results.seeds)),
-        ("Test set first opened", "{first_opened}, by equipoise {by_version}".format(**opened) if opened else "never"),
+        ("Test set first opened", _opening(results.opened) if results.opened else "never"),
+        *(("The seal of the test set", note) for note in seal_notes(results.opened, results.rounds)),
         ("Computing time", duration(sum(record.seconds for record in records))),
         ("Runs ended", f"{ended[0]} to {ended[-1]}" if ended else "none"),
-        ("Device", _listed(record.device for record in records)),
-        ("Data fingerprint", _listed(record.data for record in records)),
+        ("Hardware", devices(results) or "none"),
+        ("Data fingerprint", _listed(record.data for record in records if record.data)),
     ]
     tools = dict.fromkeys(name for record in records for name in record.versions)
     facts += [(name, _listed(record.versions.get(name, "not recorded") for record in records)) for name in tools]
     return facts
+
+
+def devices(results: Results) -> str:
+    """Each device that runs were done on, once."""
+    return ", ".join(dict.fromkeys(record.device for record in results.records))
+
+
+def _opening(opened: Mapping[str, Any]) -> str:
+    return f"{opened['first_opened']}, by equipoise {opened['by_version']}"
 
 
 def _listed(values: Iterable[object]) -> str:

@@ -31,14 +31,21 @@ def drawing(width: float, height: float, label: str, children: Iterable[Markup],
     return tag("svg", *children, viewBox=box, width=width, height=height, role="img", aria_label=label, **attributes)
 
 
-def series(index: int, *children: object, class_: str = "") -> Markup:
-    """A group in the colour of method `index`; 0 is the baseline, in grey."""
-    return tag("g", *children, class_=f"series {colour(index)} {class_}".rstrip(), data_method=index)
+def series(index: int, *children: object) -> Markup:
+    """A group in the colour and dashes of method `index`; 0 is the baseline, in grey."""
+    return tag("g", *children, class_=f"series {colour(index)}", data_method=index)
 
 
 def colour(index: int) -> str:
-    """The class of a method's colour in page.css."""
-    return f"m{(index - 1) % COLOURS + 1 if index else 0}"
+    """The classes of a method's look in page.css: its colour, and from the second round of colours on its dashes.
+
+    >>> colour(0), colour(3), colour(COLOURS + 3)
+    ('m0', 'm3', 'm3 d1')
+    """
+    if not index:
+        return "m0"
+    again, place = divmod(index - 1, COLOURS)
+    return f"m{place + 1}" + (f" d{again % SHAPES}" if again % SHAPES else "")
 
 
 def marker(index: int, x: float, y: float, r: float, *children: object) -> Markup:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from ..analysis import METRICS
+from ..analysis.priority import ALL_METRICS
 
 UNKNOWN = "–"
 HEADINGS = {"worst_class": "Worst class", "many": "Many", "medium": "Medium", "few": "Few", "nll": "NLL", "ece": "ECE"}
@@ -23,8 +23,9 @@ def number(value: float, digits: int = 1, sign: bool = False) -> str:
 
 
 def is_share(name: str) -> bool:
-    """Whether values of a metric or curve are fractions, shown times 100."""
-    return METRICS[name].unit == "percent" if name in METRICS else "accuracy" in name
+    """Whether values of a metric, or of its curve on validation data, are fractions, shown times 100."""
+    name = name.removeprefix("valid_")
+    return ALL_METRICS[name].unit == "percent" if name in ALL_METRICS else "accuracy" in name
 
 
 def value(x: float, name: str, sign: bool = False) -> str:
@@ -57,16 +58,22 @@ def p_value(p: float) -> str:
 def title_of(name: str) -> str:
     """The name of a metric or curve in words.
 
-    >>> title_of("nll"), title_of("valid_balanced_accuracy")
-    ('Negative log-likelihood', 'Validation balanced accuracy')
+    >>> title_of("nll"), title_of("valid_few"), title_of("train_loss")
+    ('Negative log-likelihood', 'Validation accuracy of rare classes', 'Training loss')
     """
-    label = METRICS[name].label if name in METRICS else name.replace("_", " ").replace("valid ", "validation ")
+    if name in ALL_METRICS:
+        label = ALL_METRICS[name].label
+    else:
+        kind, _, rest = name.partition("_")
+        kind = {"valid": "validation", "train": "training"}.get(kind, kind)
+        label = f"{kind} {ALL_METRICS[rest].label if rest in ALL_METRICS else rest.replace('_', ' ')}".rstrip()
     return label[:1].upper() + label[1:]
 
 
 def heading(name: str) -> str:
     """The short title of a metric's column, with its unit."""
-    return f"{HEADINGS.get(name) or title_of(name)}\u00a0{'%' if is_share(name) else METRICS[name].unit}"
+    unit = "%" if is_share(name) else ALL_METRICS[name].unit
+    return f"{HEADINGS.get(name) or title_of(name)}\u00a0{unit}".rstrip()
 
 
 def duration(seconds: float) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 from rich import box
@@ -10,16 +11,22 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from ..store import Store
-from .collect import Method, Results, collect
-from .markdown import render_markdown
+from ..files import write_whole
+from ..store import Store, explained
+from .collect import collect
+from .latex import render_latex
+from .markdown import render_grid, render_markdown
 from .page import render_page
+from .paper import Grid, paper_table, table_by_ratio, table_csv
+from .results import Method, Results
+from .seal import seal_notes
+from .sections import sections_of
 from .tables import ranked_table, results_csv
 from .words import heading, interval, p_value, value
 
 
 def write_report(store: Store, results: Results | None = None) -> Path:
-    """Write report.html, report.md, results.csv and verdict.json; returns the path of the page.
+    """Write report.html, report.md, results.csv, table.csv, table.tex and verdict.json; returns the page's path.
 
     `results` are those of `collect(store)`, where the caller has them already.
 
@@ -28,11 +35,36 @@ def write_report(store: Store, results: Results | None = None) -> Path:
     results = results or collect(store)
     verdict = {"study": results.name, "question": results.question, **results.verdict.to_dict()}
     verdict["sentences"] = results.verdict.sentences()
+    verdict["seal"] = seal_notes(results.opened, results.rounds)
     store.write_text("results.csv", results_csv(results))
     store.write_text("verdict.json", json.dumps(verdict, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
-    store.write_text("report.md", render_markdown(results))
-    store.write_text("report.html", render_page(results))
+    sections = sections_of(store, results)
+    store.write_text("table.csv", table_csv([results]))
+    store.write_text("table.tex", render_latex(paper_table(results)))
+    store.write_text("report.md", render_markdown(results, sections))
+    store.write_text("report.html", render_page(results, sections))
     return store.path / "report.html"
+
+
+def write_by_ratio(studies: Sequence[Results], folder: Path) -> None:
+    """Write by_ratio.md, by_ratio.tex and by_ratio.csv of studies that differ in their data alone."""
+    grid = table_by_ratio(studies)
+    contents = {"md": render_grid(grid) + "\n", "tex": render_latex(grid), "csv": table_csv(studies)}
+    with explained(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        for kind, text in contents.items():
+            write_whole(folder / f"by_ratio.{kind}", text.encode())
+
+
+def print_grid(grid: Grid, console: Console) -> None:
+    """A paper's table on a terminal, its caption below."""
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 1))
+    for title, numeric in zip(grid.header, grid.numeric, strict=True):
+        table.add_column(Text(title), justify="right" if numeric else "left", no_wrap=title == grid.header[0])
+    for row in grid.rows:
+        table.add_row(*(Text(str(cell), style="bold" if cell.bold else "") for cell in row))
+    console.print(table)
+    console.print(Text(grid.caption, style="dim"))
 
 
 def terminal_table(results: Results) -> Table:
@@ -76,5 +108,5 @@ def print_verdict(results: Results, console: Console) -> None:
     console.print()
     console.print(terminal_table(results))
     console.print()
-    for sentence in results.verdict.sentences():
+    for sentence in (*results.verdict.sentences(), *seal_notes(results.opened, results.rounds)):
         console.print(Text(f"• {sentence}"))

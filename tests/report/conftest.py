@@ -5,11 +5,14 @@ from __future__ import annotations
 import hashlib
 import shutil
 import sys
+from pathlib import Path
 from types import ModuleType
 
 import numpy as np
 import pytest
 
+from equipoise.analysis import METRICS
+from equipoise.report import Results, collect
 from equipoise.store import Record, Store
 
 CLASS_COUNTS = (400, 287, 205, 147, 105, 75, 54, 39, 28, 20)
@@ -111,10 +114,69 @@ def _made(tmp_path_factory) -> Store:
     return make_store(tmp_path_factory.mktemp("made") / "study")
 
 
+@pytest.fixture(scope="session")
+def results(tmp_path_factory, _made) -> Results:
+    """What the study comes to, for tests that only read."""
+    return collect(Store(shutil.copytree(_made.path, tmp_path_factory.mktemp("read") / "study")))
+
+
+@pytest.fixture(scope="session")
+def eight(tmp_path_factory) -> Results:
+    """The same with eight seeds, from which on claims can be made of three methods."""
+    return collect(make_store(tmp_path_factory.mktemp("eight") / "study", seeds=8))
+
+
 @pytest.fixture
 def store(tmp_path, _made) -> Store:
     """A copy of its own, for a test to break."""
     return Store(shutil.copytree(_made.path, tmp_path / "study"))
+
+
+class Imagined:
+    """A large study that is nowhere on the disk: each run is made up when it is asked for."""
+
+    def __init__(self, methods: int, seeds: int, classes: int, epochs: int) -> None:
+        self.seeds, self.classes, self.epochs = seeds, classes, epochs
+        self.names = ["plain", *(f"method number {i}" for i in range(1, methods))]
+        self.path = Path("nowhere")
+
+    def read_json(self, name: str) -> dict:
+        methods = [
+            {
+                "name": name,
+                "recipe": recipe_of({"loss": f"focal(gamma={i})"}),
+                "keys": [f"{i}-{s}" for s in range(self.seeds)],
+            }
+            for i, name in enumerate(self.names)
+        ]
+        return {
+            "schema": 1, "name": "large", "question": "Which of many?", "baseline": "plain", "methods": methods,
+            "metric": "balanced_accuracy", "seeds": list(range(self.seeds)),
+        }  # fmt: skip
+
+    def has(self, key: str) -> bool:
+        return True
+
+    def get(self, key: str) -> Record:
+        rng = np.random.default_rng(list(map(int, key.split("-"))))
+        names = tuple(f"class number {c}" for c in range(self.classes))
+        counts = tuple(int(500 * 0.01 ** (c / (self.classes - 1))) for c in range(self.classes))
+        curve = 0.2 + np.exp(-np.arange(self.epochs) / 40)
+        curves = {n: (curve + 0.01 * rng.normal(size=self.epochs)).tolist() for n in ("train_loss", *VALID_CURVES)}
+        return record_of("plain", 0, key=key, class_names=names, class_counts=counts, curves=curves)
+
+    def note_opening(self, keys: list[str], peek: bool = False) -> None:
+        pass
+
+    def open_test(self, key: str) -> dict[str, np.ndarray]:
+        method, seed = map(int, key.split("-"))
+        labels = np.repeat(np.arange(self.classes), 5)
+        logits = np.random.default_rng([method, seed]).normal(size=(len(labels), self.classes))
+        logits[np.arange(len(labels)), labels] += 2 + 0.05 * method
+        return {"logits": logits.astype(np.float32), "labels": labels}
+
+
+VALID_CURVES = tuple(f"valid_{name}" for name in METRICS)
 
 
 @pytest.fixture

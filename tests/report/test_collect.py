@@ -5,8 +5,12 @@ import math
 import numpy as np
 import pytest
 
+from equipoise.analysis import mean_interval
+from equipoise.analysis.looks import Looks
+from equipoise.analysis.sequential import Round, Rounds
 from equipoise.core import EquipoiseError
 from equipoise.report import collect
+from equipoise.report.collect import estimate, estimates
 from equipoise.store import Store
 
 T_975_WITH_5 = 2.5705818  # Student's t, 5 degrees of freedom, from a printed table
@@ -41,6 +45,49 @@ def test_scores_and_intervals(store, demo):
     e = method.estimates["balanced_accuracy"]
     assert (e.n, e.mean, e.half) == (6, pytest.approx(scores.mean()), pytest.approx(half))
     assert (method.result.mean, method.result.low) == (pytest.approx(e.mean), pytest.approx(e.low))
+
+
+def test_standard_errors(results, demo):
+    scores = np.array([accuracies(demo, "ldam", seed).mean() for seed in range(6)])
+    error = math.sqrt(((scores - scores.mean()) ** 2).sum() / 5 / 6)
+    assert by_name(results)["ldam"].estimates["balanced_accuracy"].error == pytest.approx(error)
+
+
+def test_confusions_are_summed_over_the_finished_runs(results, demo):
+    counts = {}
+    for seed in (0, 1, 3, 5):
+        test = demo.simulated("focal", seed)
+        for true, predicted in zip(test["labels"], test["logits"].argmax(1), strict=True):
+            counts[true, predicted] = counts.get((true, predicted), 0) + 1
+    assert by_name(results)["focal"].confusion == counts
+
+
+def test_reliability_gives_the_expected_calibration_error(results, demo):
+    """Bins of one run, by a loop over its samples; and ECE from them is the metric."""
+    run = by_name(results)["ldam"].runs[0]
+    test = demo.simulated("ldam", 0)
+    logits = test["logits"].astype(np.float64)
+    probs = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+    bins = [[0, 0.0, 0] for _ in range(15)]
+    for p, label in zip(probs, test["labels"], strict=True):
+        bin_ = bins[max(math.ceil(p.max() * 15 - 1e-12) - 1, 0)]
+        bin_[0], bin_[1], bin_[2] = bin_[0] + 1, bin_[1] + p.max(), bin_[2] + (p.argmax() == label)
+    assert [b.n for b in run.reliability] == [n for n, _, _ in bins]
+    assert [b.confidence for b in run.reliability] == pytest.approx(
+        [c for _, c, _ in bins], abs=0.2
+    )  # stored in halves
+    assert [b.right for b in run.reliability] == [r for _, _, r in bins]
+    ece = sum(abs(b.right - b.confidence) for b in run.reliability) / sum(b.n for b in run.reliability)
+    assert run.metrics["ece"] == pytest.approx(ece)
+    pooled = by_name(results)["ldam"].reliability
+    assert sum(b.n for b in pooled) == 6 * 300
+
+
+def test_the_classes_are_known_though_the_first_run_failed(store, demo):
+    """A run that failed before it had its data knows no class."""
+    store.remove(demo.key_of("plain", 0))
+    store.put(demo.record_of("plain", 0, state="failed", error="no", class_names=(), class_counts=()))
+    assert collect(store).class_names == demo.CLASS_NAMES
 
 
 def test_pairs_leave_out_what_is_missing(store, demo):
@@ -176,8 +223,7 @@ def test_an_infinite_score_is_a_failed_run(store, demo):
     store.write_json("study.json", store.read_json("study.json") | {"metric": "nll"})
     sure = demo.simulated("plain", 0)
     sure["logits"][0, sure["labels"][0]] = -np.inf
-    store.remove(demo.key_of("plain", 0))
-    store.put(demo.record_of("plain", 0), {"test": sure})
+    np.savez(store.path / "runs" / demo.key_of("plain", 0) / "test.npz", **sure)
     run = by_name(collect(store))["plain"].runs[0]
     assert (run.state, "infinite" in run.problem) == ("failed", True)
 
@@ -192,12 +238,45 @@ def test_a_study_that_cannot_be_read(store, changes, words):
         collect(store)
 
 
-def test_the_answer_names_the_best_method(tmp_path, demo):
-    results = collect(demo.make_store(tmp_path / "eight", seeds=8))
-    assert len(results.answer) == 2
-    assert "balanced_softmax" in results.answer[0]
-    assert results.answer[1].startswith("balanced_softmax is better than plain")
+def test_the_answer_names_the_best_method(eight):
+    assert len(eight.answer) == 2
+    assert "balanced_softmax" in eight.answer[0]
+    assert eight.answer[1].startswith("balanced_softmax is better than plain")
 
 
 def test_the_answer_says_when_seeds_are_too_few(store):
     assert "6 pairs cannot support any claim" in collect(store).answer[1]
+
+
+def rounds(ended):
+    """Two looks, after three and six seeds; the first dropped focal."""
+    found = (
+        Round(("plain", "balanced_softmax", "ldam", "focal"), {"focal": "surely worse than ldam"}, ("…",), ()),
+        Round(("plain", "balanced_softmax", "ldam"), {}, (), ()),
+    )
+    return Rounds(0.05, Looks((3, 6), (0.5, 0.5)), tuple(range(6)), found, ended).to_dict()
+
+
+def test_runs_that_no_round_asked_for_are_not_missing(store, demo):
+    for seed in (3, 4, 5):
+        store.remove(demo.key_of("focal", seed))
+    store.write_json("sequential.json", rounds("settled"))
+    results = collect(store)
+    assert [run.state for run in by_name(results)["focal"].runs] == ["finished", "finished", "failed"] + [
+        "left out"
+    ] * 3
+    assert results.missing == ()
+    assert (len(results.runs), len(results.planned)) == (24, 21)
+
+
+def test_estimates_of_columns_are_those_of_each_column():
+    table = [[1.0, math.nan, 5.0, math.inf], [2.0, math.nan, math.nan, 3.0], [4.0, math.nan, 6.0, 1.0]]
+    for found, column in zip(estimates(table), zip(*table, strict=True), strict=True):
+        known = [v for v in column if math.isfinite(v)]
+        low, high = mean_interval(known)
+        mean = sum(known) / len(known) if known else math.nan
+        error = np.std(known, ddof=1) / math.sqrt(len(known)) if known else math.nan
+        assert found.n == len(known)
+        assert [found.mean, found.low, found.high, found.error] == pytest.approx([mean, low, high, error], nan_ok=True)
+    assert estimate([]).n == 0 and math.isnan(estimate([]).mean)
+    assert estimate([0.5]).mean == 0.5 and math.isnan(estimate([0.5]).low)

@@ -2,7 +2,11 @@
 
 import re
 
-from equipoise.report import collect, render_markdown
+from markupsafe import Markup
+
+from equipoise.report import Section, collect, render_grid, render_markdown
+from equipoise.report.paper import Grid
+from equipoise.report.tables import Cell
 
 
 def test_says_what_it_should(store, demo):
@@ -29,7 +33,25 @@ def test_tables_keep_their_shape_with_hostile_names(store):
     assert "<" not in text.replace("&lt;", "")
     assert re.findall("^# ", text, re.M) == ["# "]
     tables = re.findall(r"(?:^\|.*\|\n)+", text, re.M)
-    assert len(tables) == 2
+    assert len(tables) == 3
     for table in tables:
         widths = {len(re.findall(r"(?<!\\)\|", line)) for line in table.splitlines()}
         assert len(widths) == 1
+
+
+def test_the_best_are_bold_and_asterisks_of_names_are_not():
+    grid = Grid(
+        "x", "A *caption*.", ("Method", "a|b"), (False, True), ((Cell("**x**"), Cell("1.0", "± 0.1", bold=True)),)
+    )
+    assert render_grid(grid).splitlines() == [
+        r"| Method | a\|b |",
+        "| --- | ---: |",
+        r"| \*\*x\*\* | **1.0** ± 0.1 |",
+        "",
+        r"A \*caption\*.",
+    ]
+
+
+def test_names_the_figures_that_only_the_page_has(results):
+    section = Section("extra", "Extra <figures>", "They show something.", (Markup("<svg></svg>"),))
+    assert "report.html also shows: Extra &lt;figures&gt;. They show something." in render_markdown(results, [section])

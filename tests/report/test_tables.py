@@ -4,12 +4,15 @@ import csv
 import io
 import math
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from equipoise.analysis import METRICS
 from equipoise.report import class_table, collect, ranked_table, results_csv
+from equipoise.report.pairs import all_pairs
+from equipoise.report.tables import USUAL, metric_table, pair_table
 
 
 def cells(results, method):
@@ -28,8 +31,9 @@ def test_a_row_of_the_ranking(store, demo):
     half = [100 * 2.5705818 * np.std(x, ddof=1) / math.sqrt(6) for x in (scores, gain)]
     low, high = 100 * gain.mean() - half[1], 100 * gain.mean() + half[1]
     row = cells(collect(store), "ldam")
-    assert str(row["balanced_accuracy"]) == f"{100 * np.mean(scores):.1f} ± {half[0]:.1f} (6)"
-    assert str(row["difference"]) == f"{100 * gain.mean():+.1f} [{low:+.1f}, {high:+.1f}] (6)"
+    assert str(row["balanced_accuracy"]) == f"{100 * np.mean(scores):.1f} ± {half[0]:.1f}"
+    assert str(row["difference"]) == f"{100 * gain.mean():+.1f} [{low:+.1f}, {high:+.1f}]"
+    assert row["n"].main == "6"
     assert str(row["method"]) == "ldam (other network)"
     assert row["parameters"].main == "23,552"
     assert row["key"].main == demo.key_of("ldam", 0)[:8]
@@ -40,9 +44,17 @@ def test_every_metric_has_its_n_and_interval(store):
     results = collect(store)
     for method in ("plain", "balanced_softmax", "ldam", "focal"):
         row = cells(results, method)
-        assert set(METRICS) < set(row)
-        for metric in METRICS:
-            assert re.fullmatch(r"\d+\.\d+ ± \d+\.\d+ \([46]\)", str(row[metric])), (method, metric, str(row[metric]))
+        for metric in USUAL:
+            assert re.fullmatch(r"\d+\.\d+ ± \d+\.\d+", str(row[metric])), (method, metric, str(row[metric]))
+            assert row[metric].note.endswith(f", n = {row['n'].main}")
+        assert row["n"].main == ("4" if method == "focal" else "6")
+
+
+def test_all_metrics_of_a_method(results):
+    rows = dict(metric_table(results.reference))
+    assert len(rows) == len(results.reference.estimates) >= len(METRICS)
+    e = results.reference.estimates["nll"]
+    assert str(rows["NLL\u00a0nats"]) == f"{e.mean:.3f} ± {e.half:.3f}"
 
 
 def test_the_baseline_is_not_compared_with_itself(store):
@@ -54,7 +66,7 @@ def test_a_method_without_runs_is_a_row_of_dashes(store, demo):
     for seed in range(6):
         store.remove(demo.key_of("focal", seed))
     row = cells(collect(store), "focal")
-    assert str(row["balanced_accuracy"]) == "– (0)"
+    assert (str(row["balanced_accuracy"]), row["n"].main) == ("–", "0")
     assert (row["tier"].main, row["standing"].main, row["parameters"].main) == ("–", "no data", "–")
     assert math.isnan(row["accuracy"].sort)
     tiers = ranked_table(collect(store)).tiers()
@@ -65,8 +77,46 @@ def test_a_method_without_runs_is_a_row_of_dashes(store, demo):
 def test_one_seed_has_no_interval(tmp_path, demo):
     results = collect(demo.make_store(tmp_path / "one", seeds=1))
     row = cells(results, "ldam")
-    assert str(row["accuracy"]).endswith("± – (1)")
-    assert str(row["difference"]).endswith("[no interval] (1)")
+    assert str(row["accuracy"]).endswith("± –")
+    assert str(row["difference"]).endswith("[no interval]")
+    assert row["n"].main == "1"
+
+
+def test_a_number_of_pairs_that_is_not_n_is_told(store, demo):
+    store.remove(demo.key_of("plain", 5))
+    row = cells(collect(store), "ldam")
+    assert (row["n"].main, str(row["difference"])[-3:]) == ("6", "(5)")
+
+
+def test_bold_are_the_best_of_a_column_and_those_not_separable_from_it(eight, demo):
+    """With eight seeds and all differences of one sign, 2 / 2^8 times 3 comparisons is below 0.05."""
+    bold = {name: {c for c, cell in cells(eight, name).items() if cell.bold} for name in demo.METHODS}
+    assert "balanced_accuracy" in bold["balanced_softmax"]
+    assert "balanced_accuracy" not in bold["plain"]
+    assert not {"n", "parameters", "difference"} & set.union(*bold.values())
+    for metric in USUAL:
+        sign = 1 if METRICS[metric].higher_is_better else -1
+        best = max(eight.methods, key=lambda m, s=sign, name=metric: s * m.estimates[name].mean)
+        assert metric in bold[best.name]
+
+
+def test_every_pair_of_methods(results):
+    pairs = all_pairs(results)
+    header, rows = pair_table(results, pairs)
+    assert len(rows) == len(pairs) == 6
+    assert all(len(row) == len(header) for row in rows)
+    by_names = {(row[0].main, row[1].main): row for row in rows}
+    ldam = next(m for m in results.methods if m.name == "ldam")
+    row = by_names["plain", "ldam"] if ("plain", "ldam") in by_names else by_names["ldam", "plain"]
+    sign = 1 if row[0].main == "ldam" else -1
+    assert row[2].sort == pytest.approx(sign * ldam.result.difference)
+
+
+def test_of_very_many_classes_the_largest_and_the_smallest_are_listed(results):
+    names, counts = tuple(f"c{c}" for c in range(1000)), tuple(range(2000, 1000, -1))
+    methods = tuple(replace(m, per_class=m.per_class * 100) for m in results.methods)
+    _, rows = class_table(replace(results, methods=methods, class_names=names, class_counts=counts))
+    assert [row[0].main for row in rows] == [f"c{c}" for c in (*range(100), *range(900, 1000))]
 
 
 def test_where_lower_is_better(store):
@@ -79,7 +129,7 @@ def test_where_lower_is_better(store):
     assert columns["balanced_accuracy"].high_first
     by_rank = sorted(results.methods, key=lambda m: m.rank)
     assert by_rank[0].result.mean == min(m.result.mean for m in results.methods)
-    assert re.fullmatch(r"\d\.\d{3} ± \d\.\d{3} \(6\)", str(cells(results, "plain")["nll"]))
+    assert re.fullmatch(r"\d\.\d{3} ± \d\.\d{3}", str(cells(results, "plain")["nll"]))
 
 
 def test_classes_from_the_largest_to_the_smallest(store, demo):
@@ -107,7 +157,7 @@ def test_csv(store, demo):
             logits = test["logits"].astype(np.float64)
             log_p = logits - np.log(np.exp(logits).sum(1, keepdims=True))
             assert float(row["accuracy"]) == pytest.approx((logits.argmax(1) == test["labels"]).mean())
-            assert float(row["nll"]) == pytest.approx(-log_p[np.arange(300), test["labels"]].mean())
+            assert float(row["nll"]) == pytest.approx(-log_p[np.arange(300), test["labels"]].mean(), rel=1e-3)
             assert (float(row["seconds"]), int(row["parameters"])) == (12.5 + seed, demo.METHODS[method][3])
         else:
             assert math.isnan(float(row["accuracy"]))

@@ -12,10 +12,19 @@ import pytest
 from rich.console import Console
 
 from equipoise.analysis import Verdict
-from equipoise.report import collect, print_verdict, terminal_table, write_report
+from equipoise.core import EquipoiseError
+from equipoise.report import (
+    collect,
+    print_grid,
+    print_verdict,
+    table_by_ratio,
+    terminal_table,
+    write_by_ratio,
+    write_report,
+)
 from equipoise.store import Store
 
-FILES = ("report.html", "report.md", "results.csv", "verdict.json")
+FILES = ("report.html", "report.md", "results.csv", "table.csv", "table.tex", "verdict.json")
 
 
 def shown(results, width=120):
@@ -24,7 +33,7 @@ def shown(results, width=120):
     return text.getvalue()
 
 
-def test_writes_four_files(store):
+def test_writes_its_files(store):
     assert write_report(store) == store.path / "report.html"
     assert all((store.path / name).stat().st_size > 500 for name in FILES)
 
@@ -81,3 +90,18 @@ def test_terminal_takes_names_literally(store):
     Console(file=table, width=200).print(terminal_table(collect(store)))
     assert "[red]x[/red]" in table.getvalue()
     assert "[bold]why[/nonsense]" in text
+
+
+def test_one_table_of_several_studies(results, tmp_path):
+    folder = tmp_path / "new" / "folder"
+    write_by_ratio([results], folder)
+    assert sorted(p.name for p in folder.iterdir()) == ["by_ratio.csv", "by_ratio.md", "by_ratio.tex"]
+    text = io.StringIO()
+    print_grid(table_by_ratio([results]), Console(file=text, width=120))
+    assert "balanced_softmax" in text.getvalue() and "standard error" in text.getvalue()
+
+
+def test_a_folder_that_cannot_be_made_is_said_so(results, tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(EquipoiseError, match="a file is in the way"):
+        write_by_ratio([results], tmp_path / "file")

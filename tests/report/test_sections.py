@@ -1,0 +1,65 @@
+"""Sections that a study may have."""
+
+import pytest
+from markupsafe import Markup
+
+from equipoise.report import Section, render_page, sections, write_report
+from equipoise.report.sections import read_trials, sections_of
+
+TUNED = {
+    "schema": 1, "metric": "balanced_accuracy", "higher_is_better": True,
+    "methods": [
+        {"name": "focal", "best": 0.8, "dials": [
+            {"dial": "loss.gamma", "scale": "linear", "chosen": 2.0, "at_edge": False, "points": [
+                {"value": 1.0, "marginal": 0.7, "slice": None, "trials": 2},
+                {"value": 2.0, "marginal": 0.8, "slice": 0.8, "trials": 1},
+                {"value": 3.0, "marginal": None, "slice": None, "trials": 0},
+            ]},
+        ]},
+        {"name": "plain", "best": None, "dials": []},
+    ],
+}  # fmt: skip
+LISTED = [
+    {"method": "focal", "dial": "loss.gamma", "value": 1.0, "mean": 0.7, "low": 0.6, "high": 0.8, "n": 3},
+    {"method": "focal", "dial": "loss.gamma", "value": 2.0, "mean": 0.8, "low": None, "high": None, "n": 1},
+]
+
+
+@pytest.mark.parametrize("content", [TUNED, LISTED])
+def test_sensitivity_is_shown_where_it_was_measured(store, results, content):
+    assert sections_of(store, results) == []
+    store.write_json("sensitivity.json", content)
+    assert [(t.method, t.dial, t.value, t.score.mean) for t in read_trials(store)] == [
+        ("focal", "loss.gamma", 1.0, 0.7),
+        ("focal", "loss.gamma", 2.0, 0.8),
+    ]
+    page = write_report(store).read_text()
+    assert '<section id="sensitivity"' in page
+    assert 'href="#sensitivity"' in page
+
+
+@pytest.mark.parametrize(
+    "content", [{}, [], {"methods": 3}, [1, 2], [{"method": "focal"}], {"methods": [{"name": "x"}]}, 7]
+)
+def test_what_is_no_sensitivity_makes_no_section(store, results, content):
+    store.write_json("sensitivity.json", content)
+    assert sections_of(store, results) == []
+
+
+def test_a_section_of_ones_own(store, results, monkeypatch):
+    """Adding a function to the list is all that a new section takes."""
+
+    def similarity(its_store, its_results):
+        assert (its_store, its_results) == (store, results)
+        return Section(
+            "similarity", "Similarity", "Who is <like> whom.", (Markup("<svg role='img'></svg>"),), legend=False
+        )
+
+    monkeypatch.setattr(sections, "SECTIONS", (lambda store, results: None, similarity))
+    found = sections_of(store, results)
+    page = render_page(results, found)
+    assert [section.name for section in found] == ["similarity"]
+    part = page[page.index('<section id="similarity"') :].partition("</section>")[0]
+    assert "Who is &lt;like&gt; whom." in part and "<svg role='img'></svg>" in part
+    assert 'class="legend"' not in part
+    assert '<a href="#similarity">Similarity</a>' in page
