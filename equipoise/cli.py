@@ -6,6 +6,7 @@ Exit codes: 0 all well; 1 some runs failed; 2 a mistake in what was asked, told 
 from __future__ import annotations
 
 import sys
+import time
 import tomllib
 from pathlib import Path
 from typing import Annotated, Any
@@ -34,6 +35,10 @@ METHOD_KINDS = tuple(kind for kind in KINDS if kind not in ("model", "task", "sc
 Out = Annotated[Path | None, typer.Option("--out", "-o", help="Folder for the results; default runs/NAME.")]
 Workers = Annotated[int | None, typer.Option("--workers", "-j", min=1, help="Worker processes; default one a core.")]
 Device = Annotated[str | None, typer.Option(help="cpu, cuda or cuda:1; default a GPU if there is one.")]
+MaxRuns = Annotated[
+    int | None, typer.Option("--max-runs", min=1, help="With --until-decided: trainings in all, at most.")
+]
+Peek = Annotated[bool, typer.Option("--peek", help="Look at test results before the end; marked for ever.")]
 Folder = Annotated[Path, typer.Argument(help="The folder that 'equipoise run' wrote.", show_default=False)]
 
 
@@ -44,17 +49,43 @@ def run(
     workers: Workers = None,
     device: Device = None,
     retry: Annotated[bool, typer.Option("--retry", help="Try failed runs again.")] = False,
+    compiled: Annotated[bool, typer.Option("--compile", help="Fuse the networks first; for long studies.")] = False,
+    profile: Annotated[bool, typer.Option("--profile", help="Say afterwards where the time went.")] = False,
+    tensorboard: Annotated[bool, typer.Option("--tensorboard", help="Write event files for TensorBoard.")] = False,
+    until_decided: Annotated[
+        bool, typer.Option("--until-decided", help="Add seeds in rounds until the tiers are settled.")
+    ] = False,
+    max_runs: MaxRuns = None,
+    minutes: Annotated[
+        float | None, typer.Option(min=0, help="With --until-decided: begin no round that would end later.")
+    ] = None,
+    peek: Peek = False,
 ) -> None:
     """Run a study: train every method with every seed, then report.
 
     Stop it at any moment (Ctrl-C, or worse) and run the same command again: finished runs are kept, a run under way
     goes on from its last checkpoint. Methods or seeds added to the file later cost only their own runs. Two of these
     commands on one folder share the work.
+
+    With --until-decided seeds are added in planned rounds, on from those in the file. After each, methods that are
+    surely worse get no more, and the study ends when what can be settled is. Rounds are judged on validation data, or
+    with --peek on the test set. The chance of a false claim stays 5 % either way; docs/evidence.md says how.
     """
-    from .study import Study
+    from functools import partial
+
+    from .store import Store
+    from .study import Budget, Study, run_until_decided
 
     asked = Study.from_toml(study)
-    _run(asked, out or Path("runs") / asked.name, workers, device, retry)
+    if not until_decided and (max_runs or minutes is not None or peek):
+        raise EquipoiseError("--max-runs, --minutes and --peek go with --until-decided")
+    drive = partial(run_until_decided, budget=Budget(max_runs, minutes), peek=peek) if until_decided else None
+    folder = out or Path("runs") / asked.name
+    curves = study.with_name("sensitivity.json")
+    if asked.tuned and curves.exists():  # what tuning found goes into the report of what it chose
+        Store(folder).create().write_text(curves.name, curves.read_text())
+    choices = {name: True for name, chosen in (("compiled", compiled), ("tensorboard", tensorboard)) if chosen}
+    _run(asked, folder, workers, device, retry, choices, profile, drive)
 
 
 @app.command()
@@ -86,71 +117,200 @@ def train(
     _run(single(made, recipe.stem), out or Path("runs") / recipe.stem, 1, device, False)
 
 
-def _run(study: Any, folder: Path, workers: int | None, device: str | None, retry: bool) -> None:
+def _run(
+    study: Any,
+    folder: Path,
+    workers: int | None,
+    device: str | None,
+    retry: bool,
+    choices: dict[str, bool] | None = None,
+    profile: bool = False,
+    drive: Any = None,
+) -> None:
+    """Run by `drive`, or all seeds at once; then report."""
     from .store import Store
-    from .study import Interrupted, best_device, core_count, run_study
+    from .study import Clock, Interrupted, best_device, core_count, decide, forecast, print_profile, run_study
 
-    store, where = Store(folder), best_device(device)
-    keys = [recipe.key for _, recipe in study.recipes()]
+    store, where, began = Store(folder), best_device(device), time.monotonic()
+    count = workers or (core_count() if where.type == "cpu" else 1)
     if retry:
-        for key in keys:
-            if store.has(key) and not store.get(key).finished:
-                store.remove(key)
+        for record in store.records():
+            if not record.finished:
+                store.remove(record.key)
+    if drive is None and (said := forecast(study, Clock(store, where, quick=True), count)):
+        console.print(said)
+    if choices:
+        decide(store.create(), **choices)
     try:
-        run_study(study, store, where, workers or (core_count() if where.type == "cpu" else 1), console)
+        study = (drive or run_study)(study, store, where, count, console) or study
     except Interrupted:
+        keys = [key for method in store.read_json("study.json")["methods"] for key in method["keys"]]
         done = sum(store.has(key) for key in keys)
         console.print(f"Stopped with {done} of {len(keys)} runs finished. The same command goes on from here:")
         console.print("  " + escape(" ".join(["equipoise", *sys.argv[1:]])))
         raise typer.Exit(130) from None
+    seconds = time.monotonic() - began
     _report(store)
-    if not all(store.get(key).finished for key in keys):
+    if profile:
+        print_profile(study, store, where, console, seconds)
+    keys = [recipe.key for _, recipe in study.recipes()]
+    if not all(store.get(key).finished for key in keys if store.has(key)):
         raise typer.Exit(1)
 
 
 @app.command()
-def report(folder: Folder) -> None:
-    """Write report.html, report.md and results.csv again from the stored runs, and show the verdict."""
+def plan(
+    study: Annotated[Path, typer.Argument(help="A study as TOML; studies/ has examples.", show_default=False)],
+    out: Out = None,
+    workers: Workers = None,
+    device: Device = None,
+    spread: Annotated[
+        float | None, typer.Option(min=0, help="How much differences vary between seeds (sd), in points.")
+    ] = None,
+    pilot: Annotated[Path | None, typer.Option(help="The folder of a small study to take this from.")] = None,
+    max_runs: MaxRuns = None,
+) -> None:
+    """Say what a study will cost and what differences it can show, before it runs.
+
+    Times come from the runs of its folder, or from a few steps measured here. The test set is not looked at.
+    """
+    from .store import Store
+    from .study import Budget, Clock, Study, best_device, core_count, find_spread, new_rounds, print_looks, print_plan
+
+    asked, where = Study.from_toml(study), best_device(device)
+    store = Store(out or Path("runs") / asked.name)
+    count = workers or (core_count() if where.type == "cpu" else 1)
+    found, clock = find_spread(asked, store, spread, Store(pilot) if pilot else None), Clock(store, where)
+    print_plan(asked, clock, count, found, console)
+    print_looks(asked, new_rounds(asked, Budget(max_runs)), clock, count, found, console)
+
+
+@app.command()
+def tune(
+    study: Annotated[Path, typer.Argument(help="A study as TOML; studies/ has examples.", show_default=False)],
+    trials: Annotated[int | None, typer.Option(min=1, help="Trials for every method; default as in [tune].")] = None,
+    sampler: Annotated[str | None, typer.Option(help="grid, tpe or random; default as in [tune].")] = None,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="Folder; default runs/NAME_tuning.")] = None,
+    storage: Annotated[str | None, typer.Option(help="URL of Optuna's database; default a file in the folder.")] = None,
+    workers: Workers = None,
+    device: Device = None,
+) -> None:
+    """Tune a study: the same number of trials for every method, the baseline included, on validation data alone.
+
+    Writes a study with the chosen recipes, tuned.toml, for 'equipoise run'. Stop it at any moment and give the same
+    command again: no trial is repeated.
+    """
+    from dataclasses import replace
+
+    from .store import Store
+    from .study import Interrupted, Study, best_device, core_count, print_outcome, tune_study, write_outcome
+
+    asked, where = Study.from_toml(study), best_device(device)
+    tuning = replace(asked.tuning, trials=trials or asked.tuning.trials, sampler=sampler or asked.tuning.sampler)
+    asked = replace(asked, tuning=tuning)
+    store = Store(out or Path("runs") / f"{asked.name}_tuning")
+    count = workers or (core_count() if where.type == "cpu" else 1)
+    try:
+        outcome = tune_study(asked, store, where, count, console, storage)
+    except Interrupted:
+        console.print("Stopped; finished runs are kept. The same command goes on from here:")
+        console.print("  " + escape(" ".join(["equipoise", *sys.argv[1:]])))
+        raise typer.Exit(130) from None
+    print_outcome(outcome, console)
+    write_outcome(outcome, store)
+    console.print(f"\nTuned study: [bold]{escape(str(store.path / 'tuned.toml'))}[/], to be run with 'equipoise run'.")
+
+
+@app.command()
+def report(
+    folders: Annotated[list[Path], typer.Argument(help="Folders that 'equipoise run' wrote.", show_default=False)],
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="Folder for the table of several studies.")] = None,
+    peek: Peek = False,
+) -> None:
+    """Write report.html, report.md and the tables again from the stored runs, and show the verdict.
+
+    A study that has not ended is reported with --peek only, and says so ever after.
+
+    Several folders, of studies that differ in their data alone, also give one table, methods × imbalance ratios; with
+    --out it is written to by_ratio.md, by_ratio.tex and by_ratio.csv there.
+    """
+    from .report import print_grid, table_by_ratio, write_by_ratio
     from .store import Store
 
-    _report(Store(folder))
+    studies = [_report(Store(folder), peek) for folder in folders]
+    if len(studies) > 1:
+        console.print()
+        print_grid(table_by_ratio(studies), console)
+        if out:
+            write_by_ratio(studies, out)
 
 
-def _report(store: Any) -> None:
+def _ended(store: Any, peek: bool) -> bool:
+    """Whether a study has not ended and is to be looked at all the same; without `peek` that is refused."""
+    from .report import still_to_do
+
+    left = still_to_do(store)
+    if left and not peek:
+        raise EquipoiseError(
+            f"{store.path} has not ended: {left}. A report would open its test set. 'equipoise status' tells how it "
+            "goes without; to look all the same, add --peek, and every later report will say so"
+        )
+    return left is not None
+
+
+def _report(store: Any, peek: bool = False) -> Any:
     from .report import collect, print_verdict, write_report
 
+    _ended(store, peek)
     results = collect(store)
     page = write_report(store, results)
     print_verdict(results, console)
+    console.print(f"\nReport: [bold]{escape(str(page))}[/]")
+    return results
+
+
+@app.command()
+def analyze(
+    folder: Folder,
+    transfer: Annotated[
+        list[str] | None, typer.Option(help="A task on which a linear classifier of the features is tried.")
+    ] = None,
+    corruptions: Annotated[bool, typer.Option("--corruptions", help="Errors on corrupted test images too.")] = False,
+    images: Annotated[int, typer.Option(min=10, help="Test images to look at, at most.")] = 5000,
+    tsne: Annotated[bool, typer.Option("--tsne", help="Draw features by t-SNE rather than by PCA.")] = False,
+    device: Device = None,
+    peek: Peek = False,
+) -> None:
+    """Say what the methods of a study did to predictions and representations, and add it to the report.
+
+    Agreement between runs, class separation and sparsity of each layer, similarity of layers (CKA), spectra and
+    densities of the features; with --transfer and --corruptions what the features are worth elsewhere. Stop it at any
+    moment and give the same command again: no run is measured twice. docs/analysis.md explains every number.
+    """
+    from .report import write_report
+    from .store import Store
+    from .study import Asked, Interrupted, analyze_study, best_device, print_analysis
+
+    store, asked = Store(folder), Asked(images, tuple(transfer or ()), corruptions, tsne)
+    early = _ended(store, peek)
+    try:
+        analysis = analyze_study(store, asked, best_device(device), console, peek=early)
+    except Interrupted:
+        console.print("Stopped; what was measured is kept. The same command goes on from here:")
+        console.print("  " + escape(" ".join(["equipoise", *sys.argv[1:]])))
+        raise typer.Exit(130) from None
+    page = write_report(store)
+    print_analysis(analysis, console)
     console.print(f"\nReport: [bold]{escape(str(page))}[/]")
 
 
 @app.command()
 def status(folder: Folder) -> None:
-    """Say which runs of a study are finished, under way, failed or still to do."""
+    """Say how a study is going: its runs by method, those under way with their epochs, the best so far, time left."""
+    from .report import print_status, status_of
     from .store import Store
 
-    store = Store(folder)
-    study = store.read_json("study.json")
-    table = Table("method", "finished", "under way", "failed", "to do", box=None, pad_edge=False)
-    for column in table.columns[1:]:
-        column.justify = "right"
-    totals = [0, 0, 0, 0]
-    for method in study["methods"]:
-        states = [_state(store, key) for key in method["keys"]]
-        counts = [states.count(word) for word in ("finished", "under way", "failed", "to do")]
-        totals = [a + b for a, b in zip(totals, counts, strict=True)]
-        table.add_row(escape(method["name"]), *map(str, counts))
-    table.add_section()
-    table.add_row("all", *map(str, totals), style="bold")
-    console.print(escape(study["question"]))
-    console.print(table)
-
-
-def _state(store: Any, key: str) -> str:
-    if store.has(key):
-        return "finished" if store.get(key).finished else "failed"
-    return "under way" if store.is_claimed(key) else "to do"
+    print_status(status_of(Store(folder)), console)
 
 
 @app.command()
@@ -205,11 +365,14 @@ def tasks() -> None:
     """List the data sets, and say which are on this machine."""
     table = Table("task", "here", "what it is", box=None, pad_edge=False)
     for entry in cards("task"):
-        try:
-            entry.factory()
-            here = "yes"
-        except EquipoiseError:
-            here = "no"
+        if any(p.default is p.empty for p in entry.parameters.values()):
+            here = "yours"  # it is told where
+        else:
+            try:
+                entry.factory()
+                here = "yes"
+            except EquipoiseError:
+                here = "no"
         table.add_row(entry.name, here, escape(entry.summary))
     console.print(table)
     console.print(

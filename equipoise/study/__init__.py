@@ -1,20 +1,46 @@
 """Declares runs and drives them: recipes, workers, verdict."""
 
+from .analyze import Asked, analyze_study, print_analysis
+from .cost import Clock
 from .drive import Interrupted, run_study, single
+from .engine import decide
 from .executor import core_count
+from .planner import find_spread, forecast, print_looks, print_plan
 from .presets import PRESETS, Preset, expanded
+from .profile import print_profile
 from .runner import best_device, jobs_of
+from .sequential import Budget, new_rounds, run_until_decided
 from .study import Study
+from .tune.drive import tune_study
+from .tune.settings import Tuning
+from .tune.write import print_outcome, write_outcome
 
 __all__ = [
     "PRESETS",
+    "Asked",
+    "Budget",
+    "Clock",
     "Interrupted",
     "Preset",
     "Study",
+    "Tuning",
+    "analyze_study",
     "best_device",
     "core_count",
+    "decide",
     "expanded",
+    "find_spread",
+    "forecast",
     "jobs_of",
+    "new_rounds",
+    "print_analysis",
+    "print_looks",
+    "print_outcome",
+    "print_plan",
+    "print_profile",
     "run_study",
+    "run_until_decided",
     "single",
+    "tune_study",
+    "write_outcome",
 ]

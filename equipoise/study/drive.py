@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -12,15 +12,18 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, Task, TaskID, TextColumn
 from rich.text import Text
 
+from ..analysis.priority import check_classes
 from ..core import EquipoiseError
 from ..data import load_task
 from ..store import Store
 from ..train import Recipe
+from .engine import decide, settings
 from .executor import Event, Workers
 from .runner import Job, jobs_of
 from .study import Study
+from .tensorboard import TensorBoard
 
-PACK_SIZE = 8  # runs side by side on a GPU
+ROUNDS = "sequential.json"  # the plan and the findings of a study that adds seeds in rounds
 
 
 class Interrupted(Exception):
@@ -30,28 +33,50 @@ class Interrupted(Exception):
 def check_data(study: Study) -> None:
     """Read the study's data once, so that a missing set or an empty class shows before anything is written."""
     for task in {recipe.task for recipe in study.methods.values()}:
-        load_task(**task.__dict__, seed=study.seeds[0])
+        class_names = load_task(**task.__dict__, seed=study.seeds[0]).class_names
+        if study.priority is not None:
+            check_classes(study.priority, class_names)
 
 
 def run_study(study: Study, store: Store, device: torch.device, workers: int, console: Console) -> None:
     """Do every run that the store lacks. Raises `Interrupted` after a clean stop."""
+    if (store.path / ROUNDS).exists():
+        raise EquipoiseError(
+            f"{store.path} holds a study that adds seeds in rounds, and its claims count on that: go on with "
+            "--until-decided, or choose another folder with --out"
+        )
     check_data(study)
     store.create().write_json("study.json", study.to_dict())
-    names = {recipe.key: f"{name} · seed {recipe.seed}" for name, recipe in study.recipes()}
-    jobs = jobs_of(recipe for _, recipe in study.recipes())
+    if study.progress:
+        decide(store, progress=True)
+    if not do_runs(study.recipes(), store, device, workers, console):
+        console.print(f"All {len(study.seeds) * len(study.methods)} runs are in {store.path} already.")
+
+
+def do_runs(
+    recipes: Iterable[tuple[str, Recipe]], store: Store, device: torch.device, workers: int, console: Console
+) -> bool:
+    """Do those of the named `recipes` that the store lacks, and show how it goes; False if it has them all."""
+    named = list(recipes)
+    names = {recipe.key: f"{name} · seed {recipe.seed}" for name, recipe in named}
+    jobs = jobs_of(recipe for _, recipe in named)
     missing = [job for job in jobs if not job.finished_in(store)]
     if not missing:
-        console.print(f"All {len(names)} runs are in {store.path} already.")
-        return
-    pool = Workers(missing, store, device, workers, PACK_SIZE)
+        return False
+    pool = Workers(missing, store, device, workers)
+    board = TensorBoard(store.path / "tensorboard") if settings(store).get("tensorboard") else None
     with _stop_on_interrupt(pool, console), Display(console, names, len(jobs), len(jobs) - len(missing)) as display:
         for event in pool.events():
             display.show(event, store)
+            if board and event.what == "epoch":
+                name, seed = next((n, r.seed) for n, r in named if r in event.job.recipes)
+                board.epoch(name, seed, event.epoch, event.latest or {})
             if event.what == "fatal":
                 pool.stop()
                 raise EquipoiseError(event.error or "a worker failed")
     if pool.stopping:
         raise Interrupted
+    return True
 
 
 @contextmanager

@@ -4,17 +4,32 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from ..analysis import METRICS
+from ..analysis.priority import Priority, read_priority
 from ..core import EquipoiseError, did_you_mean, known
 from ..store import SCHEMA
 from ..train import Mistakes, Recipe
 from .presets import expanded
+from .tune.settings import Tuning, read_tuning
 
-_KEYS = ("name", "question", "baseline", "metric", "seeds", "task", "base", "methods")
+_KEYS = (
+    "name",
+    "question",
+    "baseline",
+    "metric",
+    "priority",
+    "seeds",
+    "task",
+    "base",
+    "methods",
+    "tune",
+    "tuned",
+    "progress",
+)
 
 
 @dataclass(frozen=True)
@@ -27,6 +42,10 @@ class Study:
     metric: str
     seeds: tuple[int, ...]
     methods: Mapping[str, Recipe]
+    tuning: Tuning = field(default_factory=Tuning)
+    priority: Priority | None = None  # what `metric` needs to know of the classes, where the user has said it
+    tuned: Mapping[str, Any] = field(default_factory=dict)  # how it was tuned, where `equipoise tune` wrote it
+    progress: bool = False  # whether to record what happens to the classes while training
 
     @classmethod
     def from_toml(cls, path: Path) -> Study:
@@ -50,7 +69,12 @@ class Study:
         mistakes = [f"no key is named {key!r}.{did_you_mean(key, _KEYS)}" for key in plain if key not in _KEYS]
         task, base, methods = (_table(plain, name, mistakes) for name in ("task", "base", "methods"))
         seeds = _seeds(plain.get("seeds", 6), mistakes)
+        spaces = {name: m["space"] for name, m in methods.items() if isinstance(m, Mapping) and "space" in m}
         recipes = _recipes(task, base, methods, mistakes)
+        if task.get("test") is False:
+            mistakes.append("[task]: test = false hides what a study reports on; leave it out")
+        tuning = read_tuning(_table(plain, "tune", mistakes), spaces, recipes, _seeds, mistakes)
+        tuned = _table(plain, "tuned", mistakes)
         if len(methods) < 2:
             mistakes.append(f"a study compares at least 2 methods, here are {len(methods)}: add [methods.NAME] tables")
         baseline = plain.get("baseline")
@@ -58,19 +82,18 @@ class Study:
             mistakes.append('no baseline is named: add baseline = "…", one of the methods')
         elif baseline not in list(methods):
             mistakes.append(f"the baseline {baseline!r} is not among the methods.{did_you_mean(baseline, methods)}")
-        metric = plain.get("metric", "balanced_accuracy")
-        try:
-            known("metric", metric, METRICS)
-        except EquipoiseError as error:
-            mistakes.append(str(error))
+        metric, priority = _aim(plain, mistakes)
         question = plain.get("question", f"What is better than {baseline}?")
         name = plain.get("name", default_name)
         for key, text in (("question", question), ("name", name)):
             if not isinstance(text, str):
                 mistakes.append(f"{key} must be text, not {text!r}")
+        progress = plain.get("progress", False)
+        if not isinstance(progress, bool):
+            mistakes.append(f"progress must be true or false, not {progress!r}")
         if mistakes:
             raise Mistakes(mistakes)
-        return cls(name, question, str(baseline), metric, seeds, recipes)
+        return cls(name, question, str(baseline), metric, seeds, recipes, tuning, priority, tuned, progress)
 
     def recipes(self) -> Iterator[tuple[str, Recipe]]:
         """All runs, a seed at a time, so that a study cut short still has pairs."""
@@ -91,8 +114,10 @@ class Study:
             "question": self.question,
             "baseline": self.baseline,
             "metric": self.metric,
+            "priority": self.priority and self.priority.to_dict(),
             "seeds": list(self.seeds),
             "methods": methods,
+            "tuned": dict(self.tuned),
         }
 
 
@@ -102,6 +127,20 @@ def _table(plain: Mapping[str, Any], name: str, mistakes: list[str]) -> dict[str
         return dict(table)
     mistakes.append(f"{name} must be a table: write [{name}]")
     return {}
+
+
+def _aim(plain: Mapping[str, Any], mistakes: list[str]) -> tuple[str, Priority | None]:
+    """The metric that decides, and the priority it comes from if there is one."""
+    try:
+        if "priority" not in plain:
+            return known("metric", plain.get("metric", "balanced_accuracy"), METRICS), None
+        priority = read_priority(plain["priority"])
+        if "metric" in plain:
+            mistakes.append(f"priority means the metric {priority.metric}: leave metric out, or priority")
+        return priority.metric, priority
+    except EquipoiseError as error:
+        mistakes.append(str(error))
+        return "balanced_accuracy", None
 
 
 def _seeds(value: Any, mistakes: list[str]) -> tuple[int, ...]:
@@ -128,7 +167,7 @@ def _recipes(
             mistakes.append(f"methods.{name} must be a table: write [methods.{name}]")
             continue
         try:
-            own = _expanded(options, f"[methods.{name}]", mistakes)
+            own = _expanded({k: v for k, v in options.items() if k != "space"}, f"[methods.{name}]", mistakes)
             recipes[name] = Recipe.make({**base, **own}, task)
         except Mistakes as error:
             mistakes += [f"[methods.{name}]: {line}" for line in error.lines if line not in common]

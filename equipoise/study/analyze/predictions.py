@@ -1,0 +1,99 @@
+"""How alike the runs of a study predict: all pairs of runs, pairs of methods, and runs that vote."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+
+import numpy as np
+
+from ...analysis import agreement_matrix, dendrogram, ensemble_accuracy
+from ...store import Store
+from .subjects import Numbers, Subject, by_method, few_of
+
+DRAWN = 60  # runs whose every pair is written down and drawn
+VOTERS = 3  # at least
+
+
+def compare_predictions(store: Store, subjects: Sequence[Subject]) -> Numbers | None:
+    """Agreement of the stored predictions on the whole test set; None with fewer than two runs to compare."""
+    found, labels = _predictions(store, subjects)
+    if len(found) < 2:
+        return None
+    kept, preds = [s for s, _ in found], np.stack([p for _, p in found])
+    matrices = agreement_matrix(preds, labels)._asdict()
+    few = few_of(kept, DRAWN)
+    pairs = {name: matrix[np.ix_(few, few)] for name, matrix in matrices.items()}
+    return {
+        "images": len(labels),
+        "runs": [{"method": kept[i].method, "seed": kept[i].seed} for i in few],
+        **pairs,
+        **tree_of(pairs["same_top1"]),
+        "methods": list(by_method(kept)),
+        "between": {name: between_methods(kept, matrix) for name, matrix in matrices.items()},
+        "ensembles": _ensembles(kept, preds, labels),
+    }
+
+
+def tree_of(similarity: np.ndarray) -> Numbers:
+    """The order in which like runs stand side by side, and the tree that says so as it is drawn."""
+    known = np.where(np.isfinite(similarity), similarity, 0.0)
+    tree = dendrogram(known)
+    return {"order": tree.order, "tree": {"x": tree.x, "height": tree.height}}
+
+
+def between_methods(subjects: Sequence[Subject], matrix: np.ndarray) -> list[list[float]]:
+    """Means (M, M) over pairs of runs of two methods; on the diagonal, of two runs of one method.
+
+    Runs of one seed start from the same weights and see the same images, which makes them more alike than their methods
+    are. So only pairs of unlike seeds count, where there are any.
+    """
+    places = [[i for i, s in enumerate(subjects) if s.method == method] for method in by_method(subjects)]
+    return [[_mean(subjects, matrix, rows, columns) for columns in places] for rows in places]
+
+
+def _mean(subjects: Sequence[Subject], matrix: np.ndarray, rows: list[int], columns: list[int]) -> float:
+    pairs = [(i, j) for i, j in itertools.product(rows, columns) if i != j]
+    unlike = [(i, j) for i, j in pairs if subjects[i].seed != subjects[j].seed]
+    values = [matrix[i, j] for i, j in unlike or pairs]
+    return float(np.nanmean(values)) if values and not np.isnan(values).all() else float("nan")
+
+
+def _predictions(store: Store, subjects: Sequence[Subject]) -> tuple[list[tuple[Subject, np.ndarray]], np.ndarray]:
+    """Predicted classes (N,) of those runs that have the test samples of the first."""
+    found: list[tuple[Subject, np.ndarray]] = []
+    labels = np.empty(0, dtype=np.int64)
+    for subject in subjects:
+        test = store.open_test(subject.key)
+        if not found:
+            labels = test["labels"]
+        if np.array_equal(test["labels"], labels) and np.isfinite(test["logits"]).all():
+            found.append((subject, test["logits"].argmax(axis=1)))
+    return found, labels
+
+
+def _ensembles(subjects: Sequence[Subject], preds: np.ndarray, labels: np.ndarray) -> Numbers | None:
+    """Ensembles of the seeds that all methods have; None with fewer than three, of which no two can outvote one."""
+    groups = by_method(subjects)
+    seeds = sorted(set.intersection(*({s.seed for s in group} for group in groups.values())))
+    if len(seeds) < VOTERS:
+        return None
+    place = {(s.method, s.seed): i for i, s in enumerate(subjects)}
+    voters = np.stack([[preds[place[method, seed]] for seed in seeds] for method in groups])
+    return {
+        "voters": len(seeds),
+        "methods": list(groups),
+        "accuracy": votes(voters, labels),
+        "alone": (voters == labels).mean(axis=(1, 2)),
+    }
+
+
+def votes(preds: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """Accuracy of R voters of two methods: preds (M, R, N), labels (N,) -> (M, M); on the diagonal all are of one.
+
+    Half of the seeds, rounded up, vote for the one method and the others for the other, and the other way round; the
+    mean of both. No seed votes twice.
+    """
+    half = (preds.shape[1] + 1) // 2
+    mixed = np.array([[ensemble_accuracy(np.concatenate([a[:half], b[half:]]), labels) for b in preds] for a in preds])
+    return (mixed + mixed.T) / 2

@@ -1,0 +1,119 @@
+"""Representations of a study's runs: each method's numbers over its seeds, and how like each other the layers are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ...analysis import MinibatchCKA
+from ...store import Store
+from ...train.layers import FEATURES
+from .predictions import DRAWN, between_methods, tree_of
+from .subjects import Numbers, Subject, by_method, estimate, estimates, few_of, layers_file
+
+SEEDS = 3  # runs of a method of which all layers are compared with those of other runs
+BATCH = 250  # images whose similarities to each other are held at a time
+
+Found = Mapping[str, Numbers]  # key of a run -> its numbers
+
+
+def summarize(subjects: Sequence[Subject], found: Found) -> list[Numbers]:
+    """Each method's numbers: means over its runs with intervals; densities and spectra as means."""
+    return [_method(name, [found[s.key] for s in group]) for name, group in by_method(subjects).items()]
+
+
+def _method(name: str, runs: list[Numbers]) -> Numbers:
+    first = runs[0]
+    distances = list(first["separation"])
+    summary = {
+        "name": name,
+        "layers": first["layers"],
+        "separation": {d: estimates([run["separation"][d] for run in runs]) for d in distances},
+        "centered": estimate([run["centered"] for run in runs]),
+        "nonzero": estimates([run["nonzero"] for run in runs]),
+        "spectra": {kind: _means([run["spectra"][kind] for run in runs]) for kind in first["spectra"]},
+        "distances": {kind: _means([run["distances"][kind] for run in runs]) for kind in ("within", "between")},
+        "pairs_of": first["distances"]["samples"],
+    }
+    if "hardness" in first:
+        summary["hardness"] = {
+            **{part: estimate([run["hardness"][part] for run in runs]) for part in ("mean", "right", "wrong")},
+            "density": _means([run["hardness"]["density"] for run in runs]),
+        }
+    return summary
+
+
+def _means(rows: Sequence[Sequence[float | None]]) -> list[float]:
+    """Of each column; a value that is not known in some row is not known."""
+    return list(np.mean(np.array(rows, dtype=np.float64), axis=0))
+
+
+# -- similarity of layers --------------------------------------------------------------------------------------------
+
+
+def compare_layers(store: Store, subjects: Sequence[Subject], found: Found) -> Numbers | None:
+    """Debiased linear CKA of the kept activations: of all runs at the features, of a few runs between all layers."""
+    if len(subjects) < 2:
+        return None
+    images = min(found[s.key]["kept"] for s in subjects)
+    features = _cka([(s, [FEATURES]) for s in subjects], store, found, images)
+    few, drawn = [subjects[i] for i in few_of(subjects, SEEDS * len(by_method(subjects)))], few_of(subjects, DRAWN)
+    return {
+        "images": images,
+        "runs": [{"method": subjects[i].method, "seed": subjects[i].seed} for i in drawn],
+        "features": features[np.ix_(drawn, drawn)],
+        **tree_of(features[np.ix_(drawn, drawn)]),
+        "methods": list(by_method(subjects)),
+        "between": between_methods(subjects, features),
+        "seeds": max(map(len, by_method(few).values())),
+        "layers": _between_layers(few, store, found, images),
+    }
+
+
+def _between_layers(subjects: list[Subject], store: Store, found: Found, images: int) -> list[list[Any]]:
+    """For each pair of methods a matrix (L, L'): CKA of each layer of the one with each of the other."""
+    names = {s.key: found[s.key]["layers"] for s in subjects}
+    whole = _cka([(s, names[s.key]) for s in subjects], store, found, images)
+    starts = np.cumsum([0, *(len(names[s.key]) for s in subjects)])
+
+    def block(i: int, j: int) -> np.ndarray:
+        return whole[starts[i] : starts[i + 1], starts[j] : starts[j + 1]]
+
+    places = [[i for i, s in enumerate(subjects) if s.method == method] for method in by_method(subjects)]
+    return [[_mean_block(subjects, block, rows, columns) for columns in places] for rows in places]
+
+
+def _mean_block(subjects: list[Subject], block: Any, rows: list[int], columns: list[int]) -> np.ndarray | None:
+    """Over pairs of unlike seeds, as `between_methods`."""
+    pairs = [(i, j) for i in rows for j in columns if i != j]
+    unlike = [(i, j) for i, j in pairs if subjects[i].seed != subjects[j].seed]
+    blocks = [block(i, j) for i, j in unlike or pairs]
+    return np.mean(blocks, axis=0) if blocks else None
+
+
+def _cka(wanted: list[tuple[Subject, list[str]]], store: Store, found: Found, images: int) -> np.ndarray:
+    """CKA (K, K) of the K layers of these runs, one run after the other."""
+    cka = MinibatchCKA()
+    columns = [_Columns(store, s.key, found[s.key], names) for s, names in wanted]
+    for start in range(0, images, BATCH):
+        stop = min(start + BATCH, images)
+        cka.update([x for each in columns for x in each.rows(start, stop)])
+    return cka.compute().numpy()
+
+
+class _Columns:
+    """Some layers of a run, read from disk as they are asked for."""
+
+    def __init__(self, store: Store, key: str, numbers: Numbers, names: list[str]) -> None:
+        self.file = np.load(layers_file(store, key), mmap_mode="r", allow_pickle=False)
+        ends = np.cumsum(numbers["widths"])
+        places = [numbers["layers"].index(name) for name in names]
+        self.parts = [slice(ends[i] - numbers["widths"][i], ends[i]) for i in places]
+
+    def rows(self, start: int, stop: int) -> Iterator[Tensor]:
+        block = torch.from_numpy(np.array(self.file[start:stop]))
+        return (block[:, part] for part in self.parts)

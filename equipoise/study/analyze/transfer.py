@@ -1,0 +1,118 @@
+"""What a run's features are worth to other data: a linear classifier on them, trained on another task."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ...analysis import linear_probe
+from ...data import Split, Task, load_task, resize
+from ...train import Run, predict
+from .subjects import Numbers, Subject, by_method, drawn, estimate
+
+VALID = 0.2  # of the other task's training images, on which the penalty is chosen
+
+
+@dataclass(frozen=True)
+class Other:
+    """Another task, at most so many images of each of its parts."""
+
+    name: str
+    images: int
+
+    @property
+    def part(self) -> str:
+        """The name of what is kept of a run."""
+        return f"transfer-{hashlib.sha256(self.name.encode()).hexdigest()[:8]}"
+
+    @property
+    def settings(self) -> Numbers:
+        return {"task": self.name, "images": self.images}
+
+    def measure(self, run: Run) -> Numbers:
+        """Accuracy on the other task's test images of a linear classifier on the features of `run`."""
+        task = other_task(self.name)
+        parts = [features_of(run, drawn(split, self.images)) for split in (task.train, task.valid, task.test)]
+        (train_x, train_y), (valid_x, valid_y), (test_x, test_y) = parts
+        with warnings.catch_warnings():  # where rounding leaves a gap to the minimum it is kept with the result
+            warnings.simplefilter("ignore", UserWarning)
+            probe = linear_probe(train_x, train_y, valid_x, valid_y)
+        right = probe.predict(test_x) == test_y
+        return {
+            "accuracy": float(np.mean(right)),
+            "lambda": probe.lam,
+            "gap": float(np.max(probe.gaps)),
+            "train": len(train_y) + len(valid_y),
+            "test": len(test_y),
+        }
+
+
+@lru_cache(maxsize=2)
+def other_task(name: str) -> Task:
+    """The task with a part held out; an error if its files are not there."""
+    return load_task(name, valid=VALID)
+
+
+def features_of(run: Run, split: Split) -> tuple[np.ndarray, np.ndarray]:
+    """Features (N, d) of the run's network and labels (N,), the images in the network's own size and channels."""
+    shape: Any = run.task.test.images.shape
+    images = split.in_memory().images
+    assert isinstance(images, Tensor)
+    fitted = Split(fit_images(images, shape[1], (shape[2], shape[3])).to(run.device), split.labels.to(run.device))
+    arrays = predict(run, fitted)
+    return arrays["features"].astype(np.float32), arrays["labels"]
+
+
+def fit_images(images: Tensor, channels: int, size: tuple[int, int]) -> Tensor:
+    """Images (N, c, h, w) as uint8 with so many channels, in this size; grey is the mean of the channels.
+
+    >>> fit_images(torch.tensor([[[[10]], [[20]], [[60]]]], dtype=torch.uint8), 1, (1, 2))
+    tensor([[[[30, 30]]]], dtype=torch.uint8)
+    """
+    if images.shape[1] != channels:
+        grey = images.float().mean(1, keepdim=True).round().to(torch.uint8)
+        images = grey.expand(-1, channels, -1, -1)
+    return resize(images, size)
+
+
+def summarize_transfer(
+    subjects: Sequence[Subject], found: Mapping[str, Numbers], other: Other, separation: Mapping[str, float]
+) -> Numbers:
+    """Each method's accuracies, over seeds with an interval, and beside them the class separation of each run."""
+    first, methods, points = found[subjects[0].key], [], {}
+    for name, group in by_method(subjects).items():
+        values = [found[s.key]["accuracy"] for s in group]
+        methods.append({"name": name, "accuracy": estimate(values)})
+        points[name] = [(separation[s.key], v) for s, v in zip(group, values, strict=True) if s.key in separation]
+    return {
+        "task": other.name,
+        "train": first["train"],
+        "test": first["test"],
+        "methods": methods,
+        "separation": {"runs": points, "rank_correlation": rank_correlation(points), "methods": len(points)},
+    }
+
+
+def rank_correlation(points: Mapping[str, Sequence[tuple[float, float]]]) -> float:
+    """Spearman's, between the two means of each method; not known for fewer than three methods.
+
+    >>> rank_correlation({"a": [(0.1, 0.9)], "b": [(0.2, 0.8)], "c": [(0.3, 0.1), (0.5, 0.1)]})
+    -1.0
+    """
+    from scipy.stats import rankdata
+
+    if len(points) < 3:
+        return math.nan
+    x, y = (rankdata([np.mean([p[k] for p in own]) for own in points.values()]) for k in (0, 1))
+    if x.std() == 0 or y.std() == 0:
+        return math.nan
+    return float(np.corrcoef(x, y)[0, 1].round(6))

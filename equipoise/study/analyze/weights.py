@@ -1,0 +1,79 @@
+"""What a study's weightings make of class sizes, and how the example weight of norms was chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+from ...core import Spec, card
+from ...norms import ExampleWeighing, tune_example_weight
+from ...train import Run
+from ...train.predict import EVALUATION_BATCH
+from .subjects import Numbers, Subject, by_method, estimates
+
+
+def class_weights(subjects: Sequence[Subject]) -> Numbers | None:
+    """The weight of each class under each weighting by class, and its effective number of samples; None if none is."""
+    methods = []
+    for name, group in by_method(subjects).items():
+        counts, text = group[0].record.class_counts, group[0].record.recipe.get("weighting")
+        if not text:
+            continue
+        built: Any = Spec.parse(text).build("weighting", class_counts=torch.tensor(counts), num_classes=len(counts))
+        if hasattr(built, "class_weights"):
+            effective = effective_number(np.array(counts), built.beta) if hasattr(built, "beta") else None
+            methods.append({"name": name, "weighting": text, "weights": built.class_weights, "effective": effective})
+    if not methods:
+        return None
+    return {"counts": subjects[0].record.class_counts, "methods": methods}
+
+
+def effective_number(counts: np.ndarray, beta: float) -> np.ndarray:
+    """E_n = (1 - β^n) / (1 - β), and n in the limit of β = 1.
+
+    >>> effective_number(np.array([1, 2]), 0.5)
+    array([1. , 1.5])
+    """
+    n = counts.astype(np.float64)
+    if beta in (0, 1):
+        return n**beta
+    return -np.expm1(n * np.log(beta)) / (1 - beta)
+
+
+# -- the example weight ----------------------------------------------------------------------------------------------
+
+
+def example_weighing_of(subject: Subject) -> ExampleWeighing | None:
+    """The post-hoc example weighing of a run, as its recipe describes it; None for any other."""
+    text = subject.record.recipe.get("posthoc")
+    if not text or card(Spec.parse(text).name, "posthoc").factory is not ExampleWeighing:
+        return None
+    weighing: ExampleWeighing = Spec.parse(text).build("posthoc")
+    return weighing
+
+
+def measure_alpha(network: Callable[[], Run], metric: str) -> Numbers:
+    """The validation score at each example weight α of the trained network before its correction."""
+    run = network()
+    valid = run.task.valid
+    if not len(valid):
+        raise ValueError("there is no validation data")
+    chunks = zip(valid.images.split(EVALUATION_BATCH), valid.labels.split(EVALUATION_BATCH), strict=True)
+    batches = [(run.inputs(images.to(run.device)), labels) for images, labels in chunks]
+    tuned = tune_example_weight(run.evaluated, batches, metric, progress=None)
+    alphas, scores = zip(*tuned.curve, strict=True)
+    return {"metric": metric, "alphas": alphas, "scores": scores, "best": float(tuned), "images": len(valid)}
+
+
+def summarize_alpha(subjects: Sequence[Subject], found: dict[str, Numbers]) -> Numbers:
+    """Each method's curve over seeds."""
+    methods = []
+    for name, group in by_method(subjects).items():
+        runs = [found[s.key] for s in group]
+        curve = estimates([run["scores"] for run in runs])
+        methods.append({"name": name, "metric": runs[0]["metric"], "curve": curve, "best": [r["best"] for r in runs]})
+    first = found[subjects[0].key]
+    return {"alphas": first["alphas"], "images": first["images"], "methods": methods}
