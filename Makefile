@@ -19,7 +19,7 @@ lint: $(READY)  ## style and types
 	$(BIN)/mypy
 
 bench: $(READY)  ## speed ratios, measured side by side on this machine
-	for name in losses norms engine; do $(BIN)/python benchmarks/$$name.py || exit 1; done
+	for name in losses norms engine analysis; do $(BIN)/python benchmarks/$$name.py || exit 1; done
 
 docs: $(READY)  ## rebuild docs/methods from the docstrings
 	$(BIN)/python docs/build_pages.py
