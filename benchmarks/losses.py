@@ -1,13 +1,17 @@
 """Time of each loss, forward and backward, against PyTorch's own: prints a Markdown page.
 
-    python benchmarks/losses.py                       # two threads of a CPU
-    python benchmarks/losses.py --device cuda --batch 256 8192
-    python benchmarks/losses.py --compile
+    python benchmarks/losses.py                                          # two threads of a CPU, about two minutes
+    python benchmarks/losses.py --device cuda --mode eager compiled      # about 100 s, most of it the compiler's
+    python benchmarks/losses.py --device cuda --batch 8192 --classes 8142  # large enough for memory to be the limit
 
-Each loss takes turns with its baseline, so that both meet the same machine: softmax losses and the squared error with
-`F.cross_entropy`, sigmoid losses with `F.binary_cross_entropy_with_logits`, whose one-hot targets are ready-made. The
-losses are called as a user calls them, checks of the arguments included. The first row is `F.cross_entropy` against
-itself: how far it is from 1 is how far the others can be trusted.
+Softmax losses and the squared error are compared with `F.cross_entropy`, sigmoid losses with
+`F.binary_cross_entropy_with_logits`, whose one-hot targets are ready-made. The losses are called as a user calls them,
+checks of the arguments included.
+
+A machine with other work on it is fast in one moment and slow in the next. So the loss and its baseline take turns in
+short blocks, each block of the one next to a block of the other; on a CPU a block counts with its fastest call, which
+had the machine to itself, on a GPU with the mean of its calls; and the ratio is the median of those of the pairs. The
+first row is `F.cross_entropy` against itself: how far it is from 1 is how far the others can be trusted.
 """
 
 from __future__ import annotations
@@ -17,7 +21,8 @@ import datetime
 import platform
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 
 import torch
@@ -27,6 +32,7 @@ from torch import Tensor
 from equipoise import core
 
 Step = Callable[[], None]
+BLOCK = 4e-3  # seconds
 
 
 def step(loss: Callable[[Tensor, Tensor], Tensor], logits: Tensor, target: Tensor) -> Step:
@@ -39,25 +45,40 @@ def step(loss: Callable[[Tensor, Tensor], Tensor], logits: Tensor, target: Tenso
     return run
 
 
-def seconds(run: Step, device: str) -> float:
-    """Wall time of one call; on a GPU until the device is done."""
-    if device == "cuda":
+def block(run: Step, calls: int, device: str) -> float:
+    """Seconds of one call among so many: the fastest on a CPU; on a GPU, which runs behind, their mean."""
+    if device == "cpu":
+        return min(seconds(run) for _ in range(calls))
+
+    def all_of_them() -> None:
+        for _ in range(calls):
+            run()
         torch.cuda.synchronize()
+
+    torch.cuda.synchronize()
+    return seconds(all_of_them) / calls
+
+
+def seconds(run: Step) -> float:
     start = time.perf_counter()
     run()
-    if device == "cuda":
-        torch.cuda.synchronize()
     return time.perf_counter() - start
 
 
-def side_by_side(baseline: Step, candidate: Step, device: str, repeats: int) -> tuple[float, float]:
-    """Median seconds of each, measured in turns after a warm-up."""
-    for _ in range(5):
-        baseline()
-        candidate()
-    times = [(seconds(baseline, device), seconds(candidate, device)) for _ in range(repeats)]
-    first, second = zip(*times, strict=True)
-    return statistics.median(first), statistics.median(second)
+def side_by_side(baseline: Step, candidate: Step, device: str, budget: float) -> tuple[float, float]:
+    """Median seconds of a call of `candidate`, and the median of its ratios to the `baseline` beside it."""
+    for run in (baseline, candidate):
+        block(run, 5, device)
+    calls = max(5, round(BLOCK / block(baseline, 5, device)))
+    times, ratios, end = [], [], time.perf_counter() + budget
+    while time.perf_counter() < end or len(times) < 9:
+        if len(times) % 2:  # neither is always the first
+            own, other = block(candidate, calls, device), block(baseline, calls, device)
+        else:
+            other, own = block(baseline, calls, device), block(candidate, calls, device)
+        times.append(own)
+        ratios.append(own / other)
+    return statistics.median(times), statistics.median(ratios)
 
 
 def copy_bandwidth(device: str) -> float:
@@ -68,7 +89,7 @@ def copy_bandwidth(device: str) -> float:
     def copy() -> None:
         target.copy_(source)
 
-    times = [seconds(copy, device) for _ in range(20)]
+    times = [block(copy, 1, device) for _ in range(20)]
     return 2 * source.nbytes / statistics.median(times[5:])
 
 
@@ -81,29 +102,48 @@ def settle_allocator() -> None:
     torch.ones(31 * 2**18)
 
 
-def compare(card: core.Card | None, batch: int, classes: int, options: argparse.Namespace) -> tuple[float, float]:
-    """Median seconds of the baseline and of the loss; of the baseline twice where there is no card."""
-    torch.manual_seed(0)
-    device = options.device
+@cache
+def batch_of(size: int, classes: int, device: str) -> tuple[Tensor, Tensor]:
+    """Logits and labels, the same ones for all losses."""
+    generator = torch.Generator().manual_seed(0)
     # between -1 and 1, as the cosines that LDAM expects: scaled by 30, wider logits would underflow and time that
-    logits = (2 * torch.rand(batch, classes, device=device) - 1).requires_grad_()
-    target = torch.randint(0, classes, (batch,), device=device)
-    loss: Callable[[Tensor, Tensor], Tensor] = F.cross_entropy
-    baseline: Callable[[Tensor, Tensor], Tensor] = F.cross_entropy
+    logits = 2 * torch.rand(size, classes, generator=generator) - 1
+    target = torch.randint(0, classes, (size,), generator=generator)
+    return logits.to(device).requires_grad_(), target.to(device)
+
+
+@cache
+def baseline_step(sigmoid: bool, size: int, classes: int, device: str, mode: str) -> Step:
+    """PyTorch's own loss; compiled once for each size."""
+    logits, target = batch_of(size, classes, device)
+    one_hot = F.one_hot(target, classes).float()
+
+    def binary(logits: Tensor, target: Tensor) -> Tensor:
+        return F.binary_cross_entropy_with_logits(logits, one_hot)
+
+    return step(in_mode(mode, binary if sigmoid else F.cross_entropy), logits, target)
+
+
+def in_mode(mode: str, loss: Callable[[Tensor, Tensor], Tensor]) -> Callable[[Tensor, Tensor], Tensor]:
+    # sizes are compiled one by one, as they are in training, where a run has one only
+    return torch.compile(loss, dynamic=False) if mode == "compiled" else loss
+
+
+def measured(card: core.Card | None, size: int, classes: int, mode: str, options: argparse.Namespace) -> str:
+    """One cell of the table: microseconds, ratio and, on a GPU, the share of a copy's bandwidth."""
+    device = options.device
+    logits, target = batch_of(size, classes, device)
+    baseline = baseline_step(card is not None and card.name.startswith("sigmoid"), size, classes, device, mode)
+    candidate = baseline
     if card is not None:
-        facts = {"class_counts": torch.randint(1, 500, (classes,))} if card.facts else {}
-        loss = card.factory(**facts).to(device)
-    if card is not None and card.name.startswith("sigmoid"):
-        one_hot = F.one_hot(target, classes).float()
-
-        def baseline(logits: Tensor, target: Tensor) -> Tensor:
-            return F.binary_cross_entropy_with_logits(logits, one_hot)
-
-    if options.compile:
-        torch.compiler.reset()
-        loss, baseline = torch.compile(loss), torch.compile(baseline)
-    repeats = max(30, int(options.work / (batch * classes)))
-    return side_by_side(step(baseline, logits, target), step(loss, logits, target), device, min(repeats, 2000))
+        generator = torch.Generator().manual_seed(0)
+        facts = {"class_counts": torch.randint(1, 500, (classes,), generator=generator)} if card.facts else {}
+        candidate = step(in_mode(mode, card.factory(**facts).to(device)), logits, target)
+    own, ratio = side_by_side(baseline, candidate, device, options.seconds)
+    cell = f"{own * 1e6:.0f} · {ratio:.2f}×"
+    if options.bandwidth is None:
+        return cell
+    return f"{cell} · {2 * logits.nbytes / own / options.bandwidth:.1%}"
 
 
 def machine(device: str) -> str:
@@ -116,36 +156,46 @@ def machine(device: str) -> str:
     return f"{names[0] if names else platform.processor()}, {torch.get_num_threads()} threads"
 
 
+def page(options: argparse.Namespace) -> Iterator[str]:
+    """The lines of the page, each as soon as it is measured."""
+    yield f"# Losses: forward and backward on {options.device}\n"
+    yield f"{datetime.date.today()}, {machine(options.device)}, torch {torch.__version__}, float32.\n"
+    yield "Each cell: time in µs and how many times the baseline's it is (medians over pairs of short blocks)."
+    if options.bandwidth:
+        yield (
+            "Then the share of a copy's bandwidth, where logits are read once and the gradient is written once; a copy "
+            f"reaches {options.bandwidth / 1e9:.0f} GB/s."
+        )
+    sizes = [(size, classes) for size in options.batch for classes in options.classes]
+    for mode in options.mode:
+        yield f"\n## {mode.capitalize()}\n"
+        yield f"| loss | {' | '.join(f'N={size}, C={classes}' for size, classes in sizes)} |"
+        yield "|---|" + "---:|" * len(sizes)
+        for card in [None, *core.cards("loss")]:
+            if card and options.only and card.name not in options.only:
+                continue
+            cells = [measured(card, size, classes, mode, options) for size, classes in sizes]
+            yield f"| {card.name if card else '*baseline against itself*'} | {' | '.join(cells)} |"
+            torch.compiler.reset()
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
-    parser.add_argument("--compile", action="store_true", help="compile loss and baseline with torch.compile")
+    parser.add_argument("--mode", nargs="+", choices=["eager", "compiled"], default=["eager"])
     parser.add_argument("--threads", type=int, default=2, help="threads of the CPU")
     parser.add_argument("--batch", type=int, nargs="+", default=[256])
     parser.add_argument("--classes", type=int, nargs="+", default=[10, 1000, 8142])
-    parser.add_argument("--work", type=float, default=1e8, help="logits to go through for each loss and size")
+    parser.add_argument("--only", nargs="+", metavar="LOSS", help="these losses only")
+    parser.add_argument("--seconds", type=float, help="for each cell; 3 on a CPU and 0.3 on a GPU unless given")
     options = parser.parse_args()
+    on_gpu = options.device == "cuda"
+    options.seconds = options.seconds or (0.3 if on_gpu else 3.0)
+    options.bandwidth = copy_bandwidth("cuda") if on_gpu else None
     torch.set_num_threads(options.threads)
-
-    sizes = [(batch, classes) for batch in options.batch for classes in options.classes]
-    mode = "compiled" if options.compile else "eager"
-    print(f"# Losses: forward and backward on {options.device}, {mode}\n")
-    print(f"{datetime.date.today()}, {machine(options.device)}, torch {torch.__version__}, float32.\n")
-    print("Each cell: time in µs, and how many times the baseline's it is, measured in turns (medians).")
-    bandwidth = copy_bandwidth(options.device) if options.device == "cuda" else None
-    if bandwidth:
-        print(f"Then GB/s: logits read once and gradient written once; a copy reaches {bandwidth / 1e9:.0f} GB/s.")
-    print(f"\n| loss | {' | '.join(f'N={batch}, C={classes}' for batch, classes in sizes)} |")
-    print("|---|" + "---:|" * len(sizes))
     settle_allocator()
-    for card in [None, *core.cards("loss")]:
-        cells = []
-        for batch, classes in sizes:
-            baseline, candidate = compare(card, batch, classes, options)
-            cell = f"{candidate * 1e6:.0f} · {candidate / baseline:.2f}×"
-            cells.append(cell + (f" · {8 * batch * classes / candidate / 1e9:.0f}" if bandwidth else ""))
-        name = card.name if card else "*baseline against itself*"
-        print(f"| {name} | {' | '.join(cells)} |", flush=True)
+    for line in page(options):
+        print(line, flush=True)
 
 
 if __name__ == "__main__":

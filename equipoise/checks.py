@@ -76,24 +76,31 @@ def counts(value: Any, *, empty: bool = True, name: str = "class_counts") -> Ten
 
 
 def logits_and_target(owner: str, logits: Tensor, target: Tensor, num_classes: int | None = None) -> None:
-    """Shapes and types of one batch: logits (N, C) floating, target (N,) whole numbers below C.
+    """One batch: logits (N, C) floating, target (N,) whole numbers below C."""
+    batch_shapes(owner, logits, target, num_classes)
+    labels(owner, logits, target)
 
-    The values of `target` are looked at on the CPU only; on a GPU that would wait for the device.
-    """
+
+def batch_shapes(owner: str, logits: Tensor, target: Tensor, num_classes: int | None = None) -> None:
+    """Shapes and types of one batch: logits (N, C) floating, target (N,) whole numbers."""
     if logits.dim() != 2 or not logits.is_floating_point():
         raise ValueError(f"{owner} expects floating logits of shape (N, C), got {logits.dtype} {tuple(logits.shape)}")
     if target.dim() != 1 or target.is_floating_point() or target.dtype == torch.bool:
         raise ValueError(
             f"{owner} expects labels of shape (N,), whole numbers, got {target.dtype} {tuple(target.shape)}"
         )
-    if len(logits) != len(target):
-        raise ValueError(f"{owner} got {len(logits)} rows of logits and {len(target)} labels")
-    if num_classes is not None and logits.shape[1] != num_classes:
-        raise ValueError(f"{owner} got logits with {logits.shape[1]} classes but class_counts of length {num_classes}")
-    if target.device.type == "cpu" and len(target) and not torch.compiler.is_compiling():
+    rows, classes = logits.shape
+    if rows != target.shape[0]:
+        raise ValueError(f"{owner} got {rows} rows of logits and {target.shape[0]} labels")
+    if num_classes is not None and classes != num_classes:
+        raise ValueError(f"{owner} got logits with {classes} classes but class_counts of length {num_classes}")
+
+
+def labels(owner: str, logits: Tensor, target: Tensor) -> None:
+    """The values of `target` (N,), below C. Looked at on the CPU only; on a GPU that would wait for the device."""
+    if target.is_cpu and len(target) and not torch.compiler.is_compiling():
         low, high = (int(label) for label in target.aminmax())
-        if low < 0 or high >= logits.shape[1]:
+        classes = logits.shape[1]
+        if low < 0 or high >= classes:
             bad = low if low < 0 else high
-            raise ValueError(
-                f"{owner} got label {bad}; with {logits.shape[1]} classes labels run from 0 to {logits.shape[1] - 1}"
-            )
+            raise ValueError(f"{owner} got label {bad}; with {classes} classes labels run from 0 to {classes - 1}")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -11,6 +12,18 @@ from .. import checks
 from ..core import signature_repr
 
 REDUCTIONS = ("mean", "sum", "none")
+
+
+def reduce(values: Tensor, reduction: str) -> Tensor:
+    """`values` (N,) or (N, 1) as (N,), or their mean or sum."""
+    if reduction == "none":
+        return values.flatten()
+    return values.mean() if reduction == "mean" else values.sum()
+
+
+def label_rows(like: Tensor, target: Tensor, label: float, others: float) -> Tensor:
+    """A tensor like `like` (N, C) with the number `label` at each row's label and `others` elsewhere."""
+    return torch.full_like(like, others).scatter_(1, target[:, None], label)
 
 
 class Loss(nn.Module):
@@ -28,6 +41,8 @@ class Loss(nn.Module):
         # whole numbers: a cast of the module to half precision leaves them alone
         counts = None if class_counts is None else checks.counts(class_counts).long()
         self.register_buffer("class_counts", counts)
+        self._num_classes = None if counts is None else len(counts)
+        self._ready: tuple[Tensor, int, Tensor] | None = None
 
     def per_sample(self, logits: Tensor, target: Tensor) -> Tensor:
         """logits (N, C), target (N,) -> (N,)."""
@@ -35,19 +50,39 @@ class Loss(nn.Module):
 
     def reduced(self, logits: Tensor, target: Tensor, reduction: str) -> Tensor:
         """`per_sample`, or its mean or sum over the batch."""
-        values = self.per_sample(logits, target)
-        if reduction == "none":
-            return values
-        return values.mean() if reduction == "mean" else values.sum()
+        return reduce(self.per_sample(logits, target), reduction)
 
     def link(self, logits: Tensor) -> Tensor:
         """Logits whose softmax is the probability this loss trains: what predictions are made from."""
         return logits
 
     def forward(self, logits: Tensor, target: Tensor) -> Tensor:
-        num_classes = None if self.class_counts is None else len(self.class_counts)
-        checks.logits_and_target(type(self).__name__, logits, target, num_classes)
-        return self.reduced(logits, target, self.reduction)
+        checks.batch_shapes(type(self).__name__, logits, target, self._num_classes)
+        try:
+            return self.reduced(logits, target, self.reduction)
+        except (IndexError, RuntimeError):  # on a CPU a label out of range ends here: looked for only then, it is free
+            checks.labels(type(self).__name__, logits, target)
+            raise
+
+    def derived(self) -> Tensor:
+        """What a subclass derives from its counts, in float64; `ready` asks for it once."""
+        raise NotImplementedError
+
+    def ready(self, logits: Tensor) -> Tensor:
+        """`derived` in the type and on the device of `logits`, computed anew only when the counts have changed."""
+        if torch.compiler.is_compiling():
+            return self.derived().to(logits)
+        counts = self._buffers["class_counts"]
+        assert counts is not None
+        version = -1 if counts.is_inference() else counts._version  # counts the changes in place
+        if self._ready is not None and self._ready[0] is counts and self._ready[1] == version:
+            kept = self._ready[2]
+            if kept.dtype == logits.dtype and kept.device == logits.device:
+                return kept
+        fresh = self.derived().to(logits)
+        if not (fresh.is_cuda and torch.cuda.is_current_stream_capturing()):  # else it has no numbers yet
+            self._ready = counts, version, fresh
+        return fresh
 
     def extra_repr(self) -> str:
         return signature_repr(self)
@@ -63,25 +98,55 @@ class FusedLoss(Loss):
         raise NotImplementedError
 
 
-def with_slope(x: Tensor, values: Tensor, slope: Tensor) -> Tensor:
-    """`values` (N,) as a function of `x` (N, …) whose derivative is `slope`, a tensor like `x`.
+def autograd_only(logits: Tensor) -> bool:
+    """Whether no gradient is wanted, or a compiler or `torch.func` sees to it."""
+    wanted = logits.requires_grad and torch.is_grad_enabled()
+    return not wanted or torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active()
 
-    For losses whose value and derivative share their costly parts: autograd would make two to four times as many
-    passes. A second derivative raises an error.
+
+class ClosedForm(NamedTuple):
+    """What a loss is at some logits: values (N,) or (N, 1), and their slope `slope` · `factor`.
+
+    `slope` is (N, C); `factor`, a number or a tensor of shape (C,) or (N, 1), is left to the incoming gradient, which
+    spares `slope` a pass.
     """
-    return _WithSlope.apply(x, values, slope)
+
+    values: Tensor
+    slope: Tensor
+    factor: Tensor | float = 1.0
 
 
-class _WithSlope(torch.autograd.Function):
+def by_closed_form(
+    logits: Tensor, reduction: str, closed: Callable[[Tensor], ClosedForm], formula: Callable[[Tensor], Tensor]
+) -> Tensor:
+    """The loss `formula`, (N, C) -> (N,), reduced, whose value and slope come from `closed` at once.
+
+    Autograd would make two to four times as many passes over the logits. Where no gradient is wanted, or the gradient
+    of one, `formula` is used, as it is by `torch.compile` and `torch.func`.
+    """
+    if autograd_only(logits):
+        return reduce(formula(logits), reduction)
+    return _ByClosedForm.apply(logits, reduction, closed, formula)
+
+
+class _ByClosedForm(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, x: Tensor, values: Tensor, slope: Tensor) -> Tensor:
-        ctx.save_for_backward(slope)
-        return values
+    def forward(ctx: Any, logits: Tensor, reduction: str, closed: Any, formula: Any) -> Tensor:
+        values, slope, ctx.factor = closed(logits)
+        ctx.save_for_backward(logits, slope)
+        ctx.reduction, ctx.formula = reduction, formula
+        return reduce(values, reduction)
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
-        # `once_differentiable` would let this pass wherever `grad` is a constant, and the result be wrong
-        if torch.is_grad_enabled() and not torch.compiler.is_compiling():
-            raise RuntimeError("this loss has no second derivative: it cannot be used with create_graph=True")
-        (slope,) = ctx.saved_tensors
-        return (grad[:, None] if slope.dim() == 2 else grad) * slope, None, None
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None, None]:
+        logits, slope = ctx.saved_tensors
+        if torch.is_grad_enabled():  # create_graph=True
+            value = reduce(ctx.formula(logits), ctx.reduction)
+            return torch.autograd.grad(value, logits, grad, create_graph=True)[0], None, None, None
+        if ctx.reduction == "none":
+            return slope * (grad[:, None] * ctx.factor), None, None, None
+        scale = (
+            float(grad) if grad.is_cpu else grad
+        )  # a plain number spares a CPU some calls; a GPU would be waited for
+        count = len(slope) if ctx.reduction == "mean" and len(slope) else 1
+        return slope * (scale * (ctx.factor / count)), None, None, None

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import torch.nn.functional as F
 from torch import Tensor
 
 from .. import checks
 from ..core import full_precision, register
 from ._base import FusedLoss
+from ._softmax import shifted_cross_entropy
 
 
 def balanced_softmax_loss(logits: Tensor, target: Tensor, class_counts: Tensor, *, reduction: str = "none") -> Tensor:
     """Balanced softmax: logits (N, C), target (N,), class_counts (C,) -> (N,). See `BalancedSoftmaxLoss`."""
     logits = full_precision(logits)
-    return F.cross_entropy(logits + class_counts.to(logits).log(), target, reduction=reduction)
+    return shifted_cross_entropy(logits, target, class_counts.to(logits).log(), reduction)
 
 
 @register("balanced_softmax", kind="loss", year=2020, arxiv="2007.10740")
@@ -42,5 +42,9 @@ class BalancedSoftmaxLoss(FusedLoss):
     def __init__(self, class_counts: checks.Counts, *, reduction: str = "mean") -> None:
         super().__init__(reduction, class_counts)
 
+    def derived(self) -> Tensor:
+        return self.class_counts.double().log()
+
     def reduced(self, logits: Tensor, target: Tensor, reduction: str) -> Tensor:
-        return balanced_softmax_loss(logits, target, self.class_counts, reduction=reduction)
+        logits = full_precision(logits)
+        return shifted_cross_entropy(logits, target, self.ready(logits), reduction)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import torch.nn.functional as F
 from torch import Tensor
 
 from .. import checks
 from ..core import full_precision, register
 from ._base import FusedLoss
+from ._softmax import cross_entropy
 
 
 def cdt_temperatures(class_counts: Tensor, gamma: float = 0.2) -> Tensor:
@@ -19,7 +19,8 @@ def cdt_temperatures(class_counts: Tensor, gamma: float = 0.2) -> Tensor:
 def cdt_loss(logits: Tensor, target: Tensor, temperatures: Tensor, *, reduction: str = "none") -> Tensor:
     """CDT of each sample: logits (N, C), target (N,), temperatures (C,) -> (N,). See `CDTLoss`."""
     logits = full_precision(logits)
-    return F.cross_entropy(logits / temperatures.to(logits), target, reduction=reduction)
+    coolness = temperatures.to(logits).reciprocal()
+    return cross_entropy(logits, target, reduction, lambda z: z * coolness, coolness)
 
 
 @register(
@@ -61,5 +62,9 @@ class CDTLoss(FusedLoss):
         self.gamma = checks.at_least("gamma", gamma, 0)
         self.register_buffer("temperatures", cdt_temperatures(self.class_counts, gamma))
 
+    def derived(self) -> Tensor:
+        return self.temperatures
+
     def reduced(self, logits: Tensor, target: Tensor, reduction: str) -> Tensor:
-        return cdt_loss(logits, target, self.temperatures, reduction=reduction)
+        logits = full_precision(logits)
+        return cdt_loss(logits, target, self.ready(logits), reduction=reduction)

@@ -3,24 +3,36 @@
 from __future__ import annotations
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from .. import checks
 from ..core import full_precision, register
-from ._base import Loss, with_slope
+from ._base import ClosedForm, FusedLoss, by_closed_form, reduce
+from ._softmax import cross_entropy, many, softmax_cost
 
 
-def focal_loss(logits: Tensor, target: Tensor, gamma: float = 2.0) -> Tensor:
+def focal_loss(logits: Tensor, target: Tensor, gamma: float = 2.0, *, reduction: str = "none") -> Tensor:
     """Focal loss of each sample: logits (N, C), target (N,) -> (N,). See `FocalLoss`."""
-    cross_entropy = F.cross_entropy(full_precision(logits), target, reduction="none")
-    with torch.no_grad():
-        # q = 1 - p; not 0, where q ** gamma has no finite slope for gamma < 1
-        q = (-torch.expm1(-cross_entropy)).clamp_min_(torch.finfo(cross_entropy.dtype).tiny)
+    logits = full_precision(logits)
+    tiny = torch.finfo(logits.dtype).tiny
+
+    def formula(z: Tensor) -> Tensor:
+        cost = cross_entropy(z, target)
+        q = -torch.expm1(-cost)  # 1 - p_y
+        # at 0 a power below 1 has no finite slope
+        return (q if gamma >= 1 else q.clamp_min(tiny)) ** gamma * cost
+
+    def closed(z: Tensor) -> ClosedForm:
+        cost, slope = softmax_cost(z, target)
+        q = torch.expm1(-cost).neg_().clamp_min_(tiny)
         fade = q**gamma
-        values = fade * cross_entropy
-        slope = torch.addcdiv(fade, values * (1 - q), q, value=gamma)  # q^γ + γ q^(γ-1) p ce
-    return with_slope(cross_entropy, values, slope)
+        values = fade * cost
+        factor = torch.addcdiv(fade, values * (1 - q), q, value=gamma)  # q^γ + γ q^(γ-1) p cost
+        return ClosedForm(values, slope, factor)
+
+    if many(logits):
+        return by_closed_form(logits, reduction, closed, formula)
+    return reduce(formula(logits), reduction)
 
 
 @register(
@@ -31,7 +43,7 @@ def focal_loss(logits: Tensor, target: Tensor, gamma: float = 2.0) -> Tensor:
     neutral={"gamma": 0.0},
     space={"gamma": {"values": (0.5, 1.0, 2.0), "scale": "log"}},
 )
-class FocalLoss(Loss):
+class FocalLoss(FusedLoss):
     r"""Cross-entropy that fades for samples already classified well.
 
     .. math:: \ell(z, y) = -(1 - p_y)^\gamma \log p_y, \qquad p = \mathrm{softmax}(z)
@@ -54,5 +66,5 @@ class FocalLoss(Loss):
         super().__init__(reduction)
         self.gamma = checks.at_least("gamma", gamma, 0)
 
-    def per_sample(self, logits: Tensor, target: Tensor) -> Tensor:
-        return focal_loss(logits, target, self.gamma)
+    def reduced(self, logits: Tensor, target: Tensor, reduction: str) -> Tensor:
+        return focal_loss(logits, target, self.gamma, reduction=reduction)

@@ -2,18 +2,33 @@
 
 from __future__ import annotations
 
-import torch.nn.functional as F
+import torch
 from torch import Tensor
 
 from .. import checks
 from ..core import full_precision, register
-from ._base import FusedLoss
+from ._base import ClosedForm, FusedLoss, by_closed_form, label_rows
+from ._softmax import log_softmax, many, softmax_cost
 
 
 def label_smoothing_loss(logits: Tensor, target: Tensor, alpha: float = 0.1, *, reduction: str = "none") -> Tensor:
     """Label smoothing of each sample: logits (N, C), target (N,) -> (N,). See `LabelSmoothingLoss`."""
-    value = F.cross_entropy(full_precision(logits), target, label_smoothing=alpha, reduction=reduction)
-    return value / (1 - alpha)
+    logits = full_precision(logits)
+    share = alpha / logits.shape[1]
+
+    def formula(z: Tensor, reduction: str = "none") -> Tensor:
+        # on the numbers that make up t, factors cost nothing
+        scale = -1 / (1 - alpha) / (len(target) if reduction == "mean" and len(target) else 1)
+        costs = label_rows(z, target, scale * (1 - alpha + share), scale * share) * log_softmax(z)
+        return costs.sum(1) if reduction == "none" else costs.sum()
+
+    def closed(z: Tensor) -> ClosedForm:
+        y = target[:, None]
+        cost, slope = softmax_cost(z, target, share=1 - alpha)  # p - t, but for the share
+        values = torch.add(cost, z.gather(1, y) - z.mean(1, True), alpha=alpha)  # cost is log Σ e^z - z_y
+        return ClosedForm(values / (1 - alpha), slope.sub_(share), 1 / (1 - alpha))
+
+    return by_closed_form(logits, reduction, closed, formula) if many(logits) else formula(logits, reduction)
 
 
 @register(

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import torch.nn.functional as F
+import torch
 from torch import Tensor
 
 from .. import checks
 from ..core import full_precision, register
 from ._base import FusedLoss
+from ._softmax import cross_entropy
 
 
 def ldam_margins(class_counts: Tensor, max_margin: float = 0.5) -> Tensor:
@@ -20,9 +21,15 @@ def ldam_loss(
     logits: Tensor, target: Tensor, margins: Tensor, scale: float = 30.0, *, reduction: str = "none"
 ) -> Tensor:
     """LDAM of each sample: logits (N, C), target (N,), margins (C,) -> (N,). See `LDAMLoss`."""
-    logits, y = full_precision(logits), target[:, None]
-    margin = margins.to(logits).gather(0, target)[:, None]
-    return F.cross_entropy((scale * logits).scatter_add_(1, y, -scale * margin), target, reduction=reduction)
+    logits = full_precision(logits)
+    margins = margins.to(logits)
+    return _loss_at(torch.full_like(margins, scale), -scale * margins, logits, target, reduction)
+
+
+def _loss_at(scales: Tensor, shifts: Tensor, logits: Tensor, target: Tensor, reduction: str) -> Tensor:
+    """Cross-entropy of s·z, the label's shifted by -s·m_y: both are (C,) and the logits (N, C) in full precision."""
+    y, shift = target[:, None], shifts.index_select(0, target)[:, None]
+    return cross_entropy(logits, target, reduction, lambda z: (scales * z).scatter_add_(1, y, shift), scales)
 
 
 @register(
@@ -71,5 +78,10 @@ class LDAMLoss(FusedLoss):
     def link(self, logits: Tensor) -> Tensor:
         return self.scale * logits
 
+    def derived(self) -> Tensor:
+        return torch.stack([torch.full_like(self.margins, self.scale), -self.scale * self.margins])
+
     def reduced(self, logits: Tensor, target: Tensor, reduction: str) -> Tensor:
-        return ldam_loss(logits, target, self.margins, self.scale, reduction=reduction)
+        logits = full_precision(logits)
+        scales, shifts = self.ready(logits)
+        return _loss_at(scales, shifts, logits, target, reduction)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from .. import checks
 from ..core import full_precision, register
 from ._base import FusedLoss
+from ._softmax import shifted_cross_entropy
 
 
 def logit_adjusted_loss(
@@ -18,7 +18,7 @@ def logit_adjusted_loss(
     logits = full_precision(logits)
     # counts do for the prior: dividing by their sum moves all logits alike. xlogy is 0 at tau 0 for an empty class too
     adjustment = torch.xlogy(tau, class_counts.to(logits))
-    return F.cross_entropy(logits + adjustment, target, reduction=reduction)
+    return shifted_cross_entropy(logits, target, adjustment, reduction)
 
 
 @register(
@@ -58,5 +58,9 @@ class LogitAdjustedLoss(FusedLoss):
         super().__init__(reduction, class_counts)
         self.tau = checks.at_least("tau", tau, 0)
 
+    def derived(self) -> Tensor:
+        return torch.xlogy(self.tau, self.class_counts.double())
+
     def reduced(self, logits: Tensor, target: Tensor, reduction: str) -> Tensor:
-        return logit_adjusted_loss(logits, target, self.class_counts, self.tau, reduction=reduction)
+        logits = full_precision(logits)
+        return shifted_cross_entropy(logits, target, self.ready(logits), reduction)

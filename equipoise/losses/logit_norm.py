@@ -7,7 +7,8 @@ from torch import Tensor
 
 from .. import checks
 from ..core import full_precision, register
-from ._base import Loss, with_slope
+from ._base import ClosedForm, FusedLoss, by_closed_form
+from ._softmax import cross_entropy, softmax_cost
 
 SMALLEST_NORM = 1e-6  # the released code's guard: the square root of 1e-12
 
@@ -17,21 +18,21 @@ def normalized_logits(logits: Tensor, tau: float = 0.04) -> Tensor:
     return logits / (tau * torch.linalg.vector_norm(logits, dim=1, keepdim=True).clamp_min(SMALLEST_NORM))
 
 
-def logit_norm_loss(logits: Tensor, target: Tensor, tau: float = 0.04) -> Tensor:
+def logit_norm_loss(logits: Tensor, target: Tensor, tau: float = 0.04, *, reduction: str = "none") -> Tensor:
     """Cross-entropy of normalized logits: logits (N, C), target (N,) -> (N,). See `LogitNormLoss`."""
-    logits, y = full_precision(logits), target[:, None]
-    with torch.no_grad():
-        norm = torch.linalg.vector_norm(logits, dim=1, keepdim=True)
-        gain = 1 / (tau * norm.clamp_min(SMALLEST_NORM))
-        z = logits * gain
-        p = z.softmax(1)
-        log_sum = z.amax(1) - p.amax(1).log()  # the largest probability cannot underflow
-        values = log_sum - z.gather(1, y).squeeze(1)
-        # dℓ/dz = p - [k = y]; of it only what is at right angles to z reaches the logits
-        p.scatter_add_(1, y, torch.full_like(norm, -1))
-        along = torch.linalg.vecdot(p, z, dim=1)[:, None] * (norm > SMALLEST_NORM)
-        slope = p.addcmul_(z, along, value=-(tau**2)).mul_(gain)
-    return with_slope(logits, values, slope)
+
+    def formula(z: Tensor) -> Tensor:
+        return cross_entropy(normalized_logits(z, tau), target)
+
+    def closed(z: Tensor) -> ClosedForm:
+        norm = torch.linalg.vector_norm(z, dim=1, keepdim=True)
+        gain = (tau * norm.clamp_min(SMALLEST_NORM)).reciprocal_()
+        values, slope = softmax_cost(z, target, lambda z: z * gain)
+        # of this slope only what is at right angles to z reaches the logits
+        along = (slope * z).sum(1, True).div_(norm.square()).masked_fill_(norm <= SMALLEST_NORM, 0)
+        return ClosedForm(values, slope.addcmul_(z, along, value=-1), gain)
+
+    return by_closed_form(full_precision(logits), reduction, closed, formula)
 
 
 @register(
@@ -41,7 +42,7 @@ def logit_norm_loss(logits: Tensor, target: Tensor, tau: float = 0.04) -> Tensor
     arxiv="2010.16402",
     space={"tau": {"values": (0.04, 0.08, 0.16), "scale": "log"}},
 )
-class LogitNormLoss(Loss):
+class LogitNormLoss(FusedLoss):
     r"""Cross-entropy of logits brought to one length, so that only their direction counts.
 
     .. math:: \ell(z, y) = -\log \mathrm{softmax}\!\left(\frac{z}{\tau \lVert z \rVert}\right)_y
@@ -68,5 +69,5 @@ class LogitNormLoss(Loss):
     def link(self, logits: Tensor) -> Tensor:
         return normalized_logits(logits, self.tau)
 
-    def per_sample(self, logits: Tensor, target: Tensor) -> Tensor:
-        return logit_norm_loss(logits, target, self.tau)
+    def reduced(self, logits: Tensor, target: Tensor, reduction: str) -> Tensor:
+        return logit_norm_loss(logits, target, self.tau, reduction=reduction)

@@ -6,19 +6,21 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from ..core import full_precision, register
-from ._base import Loss
+from ._base import FusedLoss, label_rows
 
 
-def sigmoid_loss(logits: Tensor, target: Tensor) -> Tensor:
+def sigmoid_loss(logits: Tensor, target: Tensor, *, reduction: str = "none") -> Tensor:
     """Sigmoid cross-entropy of each sample: logits (N, C), target (N,) -> (N,). See `SigmoidLoss`."""
     logits = full_precision(logits)
-    # above the default threshold of 20 softplus is replaced by its argument, which shows once z_y is taken away
-    everywhere = F.softplus(logits, threshold=50).sum(1)
-    return everywhere + F.nll_loss(logits, target, reduction="none")  # nll_loss picks -z_y in one kernel
+    one_hot = label_rows(logits, target, 1, 0)
+    if reduction == "none":
+        return F.binary_cross_entropy_with_logits(logits, one_hot, reduction="none").sum(1)
+    total = F.binary_cross_entropy_with_logits(logits, one_hot, reduction="sum")
+    return total / len(target) if reduction == "mean" else total
 
 
 @register("sigmoid", kind="loss", year=2021, arxiv="2010.16402", companions={"head": "linear(prior='classes')"})
-class SigmoidLoss(Loss):
+class SigmoidLoss(FusedLoss):
     r"""One yes-or-no cross-entropy for each class, summed over classes.
 
     .. math:: \ell(z, y) = \sum_k \log(1 + e^{z_k}) - z_y
@@ -43,5 +45,5 @@ class SigmoidLoss(Loss):
     def link(self, logits: Tensor) -> Tensor:
         return F.logsigmoid(logits)
 
-    def per_sample(self, logits: Tensor, target: Tensor) -> Tensor:
-        return sigmoid_loss(logits, target)
+    def reduced(self, logits: Tensor, target: Tensor, reduction: str) -> Tensor:
+        return sigmoid_loss(logits, target, reduction=reduction)

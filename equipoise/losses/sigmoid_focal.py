@@ -2,27 +2,36 @@
 
 from __future__ import annotations
 
-import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from .. import checks
 from ..core import full_precision, register
-from ._base import Loss, with_slope
+from ._base import ClosedForm, FusedLoss, by_closed_form
 
 
-def sigmoid_focal_loss(logits: Tensor, target: Tensor, gamma: float = 2.0) -> Tensor:
+def sigmoid_focal_loss(logits: Tensor, target: Tensor, gamma: float = 2.0, *, reduction: str = "none") -> Tensor:
     """Sigmoid focal loss of each sample: logits (N, C), target (N,) -> (N,). See `SigmoidFocalLoss`."""
-    logits, y = full_precision(logits), target[:, None]
-    with torch.no_grad():
-        wrong = logits.scatter(1, y, -logits.gather(1, y))  # the paper's -z_t: the larger, the more wrong
+    logits = full_precision(logits)
+    y = target[:, None]
+
+    def flipped(z: Tensor) -> Tensor:  # the paper's -z^t: the larger, the more wrong
+        return z.scatter(1, y, -z.gather(1, y))
+
+    def formula(z: Tensor) -> Tensor:
+        wrong = flipped(z)
+        return (wrong.sigmoid() ** gamma * F.softplus(wrong)).sum(1)
+
+    def closed(z: Tensor) -> ClosedForm:
+        wrong = flipped(z)
         cost, q = F.softplus(wrong), wrong.sigmoid_()
         fade = q**gamma
-        values = torch.linalg.vecdot(fade, cost, dim=1)
-        # dℓ/d(wrong) = q^γ (q + γ (1 - q) cost), with the memory of cost
-        slope = cost.addcmul_(cost, q, value=-1).mul_(gamma).add_(q).mul_(fade)
-        slope.scatter_(1, y, -slope.gather(1, y))
-    return with_slope(logits, values, slope)
+        values = cost.mul_(fade).sum(1)
+        # q^γ (q + γ (1 - q) softplus); cost has its factor q^γ by now
+        slope = fade.sub_(cost, alpha=gamma).mul_(q).add_(cost, alpha=gamma)
+        return ClosedForm(values, slope.scatter_(1, y, -slope.gather(1, y)))
+
+    return by_closed_form(logits, reduction, closed, formula)
 
 
 @register(
@@ -33,7 +42,7 @@ def sigmoid_focal_loss(logits: Tensor, target: Tensor, gamma: float = 2.0) -> Te
     companions={"head": "linear(prior='others')"},
     space={"gamma": {"values": (0.5, 1.0, 2.0), "scale": "log"}},
 )
-class SigmoidFocalLoss(Loss):
+class SigmoidFocalLoss(FusedLoss):
     r"""One yes-or-no cross-entropy for each class, fading where the answer is already right; summed over classes.
 
     .. math:: \ell(z, y) = -\sum_k (1 - p_k)^\gamma \log p_k, \qquad p_k = \sigma(z^t_k), \quad
@@ -63,5 +72,5 @@ class SigmoidFocalLoss(Loss):
     def link(self, logits: Tensor) -> Tensor:
         return F.logsigmoid(logits)
 
-    def per_sample(self, logits: Tensor, target: Tensor) -> Tensor:
-        return sigmoid_focal_loss(logits, target, self.gamma)
+    def reduced(self, logits: Tensor, target: Tensor, reduction: str) -> Tensor:
+        return sigmoid_focal_loss(logits, target, self.gamma, reduction=reduction)

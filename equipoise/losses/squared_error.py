@@ -7,7 +7,7 @@ from torch import Tensor
 
 from .. import checks
 from ..core import full_precision, register
-from ._base import Loss, with_slope
+from ._base import ClosedForm, FusedLoss, by_closed_form, label_rows
 
 
 def squared_error_loss(
@@ -17,16 +17,25 @@ def squared_error_loss(
     magnitude: float = 60.0,
     loss_scale: float = 1.0,
     per_class: bool = True,
+    *,
+    reduction: str = "none",
 ) -> Tensor:
     """Squared error of each sample: logits (N, C), target (N,) -> (N,). See `SquaredErrorLoss`."""
-    logits, y = full_precision(logits), target[:, None]
-    factor = loss_scale / (logits.shape[1] if per_class else 1)
-    with torch.no_grad():
-        miss = logits.gather(1, y) - magnitude
-        errors = logits.scatter(1, y, kappa**0.5 * miss)
-        values = factor * torch.linalg.vecdot(errors, errors, dim=1)
-        slope = errors.scatter_(1, y, kappa * miss).mul_(2 * factor)
-    return with_slope(logits, values, slope)
+    logits = full_precision(logits)
+    scale = loss_scale / (logits.shape[1] if per_class else 1)
+
+    def formula(z: Tensor) -> Tensor:
+        weight, aim = label_rows(z, target, kappa, 1), label_rows(z, target, magnitude, 0)
+        return scale * (weight * (z - aim) ** 2).sum(1)
+
+    def closed(z: Tensor) -> ClosedForm:
+        y = target[:, None]
+        miss = z.gather(1, y) - magnitude
+        errors = z.scatter(1, y, kappa**0.5 * miss)
+        values = torch.linalg.vector_norm(errors, dim=1).square_().mul_(scale)
+        return ClosedForm(values, errors.scatter_(1, y, kappa * miss), 2 * scale)
+
+    return by_closed_form(logits, reduction, closed, formula)
 
 
 @register(
@@ -39,7 +48,7 @@ def squared_error_loss(
         "magnitude": {"values": (1.0, 8.0, 60.0), "scale": "log"},
     },
 )
-class SquaredErrorLoss(Loss):
+class SquaredErrorLoss(FusedLoss):
     r"""Squared distance of the logits to M for the label and 0 for the other classes; the label's weighs more.
 
     .. math:: \ell(z, y) = \frac{s}{C} \Big( \kappa (z_y - M)^2 + \sum_{k \ne y} z_k^2 \Big)
@@ -79,5 +88,6 @@ class SquaredErrorLoss(Loss):
         self.loss_scale = checks.above("loss_scale", loss_scale, 0)
         self.per_class = per_class
 
-    def per_sample(self, logits: Tensor, target: Tensor) -> Tensor:
-        return squared_error_loss(logits, target, self.kappa, self.magnitude, self.loss_scale, self.per_class)
+    def reduced(self, logits: Tensor, target: Tensor, reduction: str) -> Tensor:
+        parameters = self.kappa, self.magnitude, self.loss_scale, self.per_class
+        return squared_error_loss(logits, target, *parameters, reduction=reduction)

@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 import torch
 
+from equipoise.losses import _softmax
+
 
 def complex_step_gradient(reference, row, label):
     """d reference / d row to machine precision: the imaginary part of f(x + ih) over h has no cancellation."""
@@ -15,8 +17,14 @@ def complex_step_gradient(reference, row, label):
     return gradient
 
 
+@pytest.fixture(params=[10**9, 0], ids=["few", "many"])
+def as_many(request, monkeypatch):
+    """Any batch is treated as one of few logits, then as one of many."""
+    monkeypatch.setattr(_softmax, "MANY", request.param)
+
+
 @pytest.fixture
-def agrees_with():
+def agrees_with(as_many):
     """`check(loss, reference)`: values and gradients on random logits agree to 1e-9.
 
     `reference(z, y)` takes one row of logits, real or complex, and its label.

@@ -2,7 +2,8 @@ import pytest
 import torch
 
 import equipoise.losses
-from equipoise.losses import CrossEntropyLoss, FocalLoss, Loss
+from equipoise.losses import CrossEntropyLoss, Loss
+from equipoise.losses._base import ClosedForm, by_closed_form, reduce
 
 
 class Constant(Loss):
@@ -23,11 +24,82 @@ def test_an_unknown_reduction_is_refused():
         CrossEntropyLoss(reduction="avg")
 
 
-def test_a_second_derivative_of_a_closed_form_is_an_error_not_a_wrong_number():
-    logits = torch.randn(2, 3, requires_grad=True)
-    value = FocalLoss()(logits, torch.tensor([0, 1]))
-    with pytest.raises(RuntimeError, match="no second derivative"):
-        torch.autograd.grad(value, logits, create_graph=True)
+def cube(z):
+    return (z**3).sum(1)
+
+
+def closed_cube(z):
+    """With a slope that is wrong on purpose, by a factor 10, to see who asks for it."""
+    return ClosedForm(cube(z), z**2, 30.0)
+
+
+@pytest.mark.parametrize(("reduction", "share"), [("mean", 0.5), ("sum", 1.0), ("none", 1.0)])
+def test_a_closed_form_gives_value_and_slope_and_the_formula_what_lies_beyond(reduction, share):
+    logits = torch.tensor([[1.0, 2.0], [3.0, 4.0]], requires_grad=True)
+    value = by_closed_form(logits, reduction, closed_cube, cube)
+    assert torch.equal(value, reduce(torch.tensor([9.0, 91.0]), reduction))
+    (slope,) = torch.autograd.grad(value.sum(), logits, retain_graph=True)
+    torch.testing.assert_close(slope, share * 30 * logits.detach() ** 2)
+    (slope,) = torch.autograd.grad(value.sum(), logits, create_graph=True)
+    torch.testing.assert_close(slope.detach(), share * 3 * logits.detach() ** 2)
+    (second,) = torch.autograd.grad(slope.sum(), logits)
+    torch.testing.assert_close(second, share * 6 * logits.detach())
+
+
+@pytest.mark.parametrize("factor", [torch.tensor([2.0, 3.0]), torch.tensor([[2.0], [3.0]])], ids=["class", "sample"])
+@pytest.mark.parametrize("reduction", ["mean", "none"])
+def test_a_factor_multiplies_the_slope(factor, reduction):
+    logits = torch.randn(2, 2, requires_grad=True)
+    value = by_closed_form(logits, reduction, lambda z: ClosedForm(z.sum(1), torch.ones_like(z), factor), cube)
+    (slope,) = torch.autograd.grad(value.sum(), logits)
+    torch.testing.assert_close(slope, factor * torch.ones(2, 2) / (2 if reduction == "mean" else 1))
+
+
+def test_without_a_gradient_the_formula_is_used():
+    def never(z):
+        raise AssertionError
+
+    logits = torch.ones(2, 2)
+    assert by_closed_form(logits, "mean", never, cube) == 2
+    with torch.no_grad():
+        assert by_closed_form(logits.requires_grad_(), "mean", never, cube) == 2
+
+
+class Counting(Loss):
+    """Counts how often it is asked what it derives from its counts."""
+
+    asked = 0
+
+    def derived(self):
+        self.asked += 1
+        return 2 * self.class_counts.double()
+
+
+def test_what_is_derived_from_the_counts_is_derived_once_and_anew_when_they_change():
+    loss, logits = Counting(class_counts=[1, 2]), torch.zeros(1, 2)
+    assert loss.ready(logits).tolist() == [2, 4] and loss.ready(logits).dtype == torch.float32
+    assert loss.asked == 1
+    loss.half()
+    assert loss.ready(logits).tolist() == [2, 4]
+    assert loss.ready(logits.double()).dtype == torch.float64
+    asked = loss.asked
+    loss.load_state_dict(Counting(class_counts=[3, 4]).state_dict())
+    assert loss.ready(logits.double()).tolist() == [6, 8]
+    loss.class_counts[0] = 5
+    assert loss.ready(logits.double()).tolist() == [10, 8]
+    loss.class_counts = torch.tensor([1, 1])
+    assert loss.ready(logits.double()).tolist() == [2, 2]
+    assert loss.asked == asked + 3
+    assert loss.ready(logits.to("meta").double()).is_meta
+
+
+def test_an_error_that_is_not_the_labels_passes_unchanged():
+    class Broken(Loss):
+        def per_sample(self, logits, target):
+            raise RuntimeError("out of paper")
+
+    with pytest.raises(RuntimeError, match="out of paper"):
+        Broken()(torch.zeros(1, 2), torch.tensor([0]))
 
 
 def test_all_names_what_is_there():

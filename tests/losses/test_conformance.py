@@ -27,6 +27,7 @@ PARAMETERS = {
 }
 CASES = [f"{card.name}({text})" for card in core.cards("loss") for text in PARAMETERS.get(card.name, [""])]
 each_case = pytest.mark.parametrize("case", CASES)
+both_ways = pytest.mark.usefixtures("as_many")
 each_card = pytest.mark.parametrize("card", core.cards("loss") + core.cards("penalty"), ids=lambda card: card.name)
 
 
@@ -63,6 +64,7 @@ def test_every_loss_with_parameters_is_tried_at_several_values():
         assert not card.parameters or len(PARAMETERS.get(card.name, [])) >= 3, card.name
 
 
+@both_ways
 @each_case
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=["float32", "bfloat16"])
 def test_extreme_logits_have_finite_values_and_gradients(case, dtype):
@@ -72,6 +74,7 @@ def test_extreme_logits_have_finite_values_and_gradients(case, dtype):
     assert gradient.isfinite().all()
 
 
+@both_ways
 @each_case
 def test_gradcheck(case):
     logits, target = example(6)
@@ -79,6 +82,20 @@ def test_gradcheck(case):
     assert torch.autograd.gradcheck(lambda z: loss.per_sample(z, target), logits.requires_grad_())
 
 
+@both_ways
+@each_case
+def test_the_second_derivative(case):
+    logits, target = example(6)
+    loss = build(case)
+    logits.requires_grad_()
+    # the slope as autograd will differentiate it is the slope without that
+    (with_graph,) = torch.autograd.grad(loss(logits, target), logits, create_graph=True)
+    (without,) = torch.autograd.grad(loss(logits, target), logits)
+    torch.testing.assert_close(with_graph, without, rtol=1e-9, atol=1e-12)
+    assert torch.autograd.gradgradcheck(lambda z: loss.per_sample(z, target), logits, atol=1e-4)
+
+
+@both_ways
 @each_case
 def test_reductions_are_those_of_per_sample(case):
     logits, target = example()
@@ -90,6 +107,7 @@ def test_reductions_are_those_of_per_sample(case):
     torch.testing.assert_close(build(case, reduction="none")(logits, target), values)
 
 
+@both_ways
 @pytest.mark.parametrize("card", [c for c in core.cards("loss") if c.neutral], ids=lambda card: card.name)
 def test_neutral_is_cross_entropy(card):
     logits, target = example()
@@ -100,6 +118,7 @@ def test_neutral_is_cross_entropy(card):
     torch.testing.assert_close(gradient, expected_gradient)
 
 
+@both_ways
 @each_case
 def test_reordering_the_batch_reorders_the_values(case):
     logits, target = example()
@@ -111,6 +130,7 @@ def test_reordering_the_batch_reorders_the_values(case):
     torch.testing.assert_close(moved_gradient, gradient[order])
 
 
+@both_ways
 @each_case
 def test_renaming_classes_changes_nothing(case):
     logits, target = example()
@@ -122,6 +142,7 @@ def test_renaming_classes_changes_nothing(case):
     torch.testing.assert_close(new_gradient, gradient[:, order])
 
 
+@both_ways
 @each_case
 def test_a_class_without_images_does_no_harm_to_others(case):
     logits, target = extreme_logits()
@@ -133,6 +154,7 @@ def test_a_class_without_images_does_no_harm_to_others(case):
     assert gradient.isfinite().all()
 
 
+@both_ways
 @each_case
 def test_small_batches(case):
     loss, (logits, target) = build(case, reduction="none"), example()
@@ -142,8 +164,10 @@ def test_small_batches(case):
     empty, gradient = value_and_gradient(loss, logits[:0], target[:0])
     assert empty.shape == (0,)
     assert gradient.shape == (0, C)
+    assert value_and_gradient(build(case), logits[:0], target[:0])[1].shape == (0, C)
 
 
+@both_ways
 @each_case
 def test_a_batch_of_one_class(case):
     value, gradient = value_and_gradient(build(case), example()[0], torch.full((7,), 3))
@@ -152,6 +176,7 @@ def test_a_batch_of_one_class(case):
     assert gradient[:, 3].ne(0).any()  # the label's own logit is always trained
 
 
+@both_ways
 @each_case
 def test_half_precision_is_computed_in_float32(case):
     logits, target = example(dtype=torch.bfloat16)
@@ -162,6 +187,28 @@ def test_half_precision_is_computed_in_float32(case):
     torch.testing.assert_close(value, expected)
 
 
+@both_ways
+@each_case
+def test_autocast_changes_nothing(case):
+    logits, target = example(dtype=torch.float32)
+    loss = build(case)
+    expected = value_and_gradient(loss, logits, target)
+    with torch.autocast("cpu", torch.bfloat16):
+        found = value_and_gradient(loss, logits, target)
+    assert torch.equal(found[0], expected[0]) and torch.equal(found[1], expected[1])
+
+
+@both_ways
+@each_case
+def test_backward_twice_gives_the_same(case):
+    logits, target = example()
+    value = build(case)(logits.requires_grad_(), target)
+    (first,) = torch.autograd.grad(value, logits, retain_graph=True)
+    (second,) = torch.autograd.grad(value, logits)
+    assert torch.equal(first, second)
+
+
+@both_ways
 @each_case
 def test_does_not_write_into_its_arguments(case):
     logits, target = example()
@@ -210,6 +257,7 @@ def test_compiles_to_one_graph(case):
     torch.testing.assert_close(new_gradient, gradient)
 
 
+@both_ways
 @each_case
 def test_errors_say_what_was_expected_and_what_came(case):
     loss, (logits, target) = build(case), example(4)
@@ -221,6 +269,7 @@ def test_errors_say_what_was_expected_and_what_came(case):
         (logits, target.double(), rf"{name} expects labels of shape \(N,\), whole numbers"),
         (logits, target[:3], rf"{name} got 4 rows of logits and 3 labels"),
         (logits, target - 1, rf"{name} got label -1"),
+        (logits, target.masked_fill(target == 0, -100), rf"{name} got label -100"),  # PyTorch's own passes over it
         (logits, target + 2, rf"{name} got label 5; with 5 classes labels run from 0 to 4"),
     ]:
         with pytest.raises(ValueError, match=message):

@@ -3,6 +3,8 @@ import pytest
 import torch
 
 from equipoise.losses import EqualizationLoss, equalization_loss
+from equipoise.losses._softmax import many
+from equipoise.losses.equalization import draw
 
 COUNTS = [500, 120, 33, 7, 0]  # shares 0.758, 0.182, 0.05, 0.0106, 0
 
@@ -39,6 +41,41 @@ def test_a_rare_class_is_left_out_as_often_as_gamma_says():
     values = loss(torch.zeros(20000, 2), torch.zeros(20000, dtype=torch.long))
     # left out: -log(1) = 0, kept: log 2; the share of 20000 draws has a standard deviation of 0.002
     assert (values == 0).double().mean().item() == pytest.approx(0.9, abs=0.01)
+
+
+def draws(gamma, n, c, repeats=1, seed=0):
+    """(repeats, N, C) of bools: whether each class was left out."""
+    generator, logits = torch.Generator().manual_seed(seed), torch.empty(n, c)
+    return torch.stack([draw(logits, gamma, generator) < 0 for _ in range(repeats)])
+
+
+@pytest.mark.parametrize("n", [100, 1000], ids=["few", "many"])
+@pytest.mark.parametrize("gamma", [0.0, 0.5, 0.9, 1.0])
+def test_the_draw_is_zero_or_far_below_and_meets_gamma_for_each_class(gamma, n):
+    assert many(torch.empty(n, 200)) == (n == 1000)
+    drawn = draw(torch.empty(n, 200), gamma)
+    assert ((drawn == 0) | (drawn < -1e30)).all() and drawn.isfinite().all()
+    left_out = draws(gamma, n, 200, repeats=40_000 // n).double().mean((0, 1))
+    assert (left_out - gamma).abs().max() <= 5 * (gamma * (1 - gamma) / 40_000) ** 0.5
+
+
+def test_draws_from_the_table_are_independent():
+    # with 0.5 taken away a product of two has mean 0 and standard deviation 1/4
+    left_out = draws(0.5, 1000, 200, repeats=40).double() - 0.5
+    noise = 5 / 40_000**0.5 / 4
+    for classes_apart in (1, 2, 7, 100):
+        assert (left_out * left_out.roll(classes_apart, 2)).mean((0, 1)).abs().max() < noise
+    for samples_apart in (1, 2, 500):
+        assert (left_out * left_out.roll(samples_apart, 1)).mean((0, 1)).abs().max() < noise
+    # how many classes are left out of a sample's sum varies as it should
+    assert left_out.sum(2).var().item() == pytest.approx(200 / 4, rel=0.05)
+
+
+def test_draws_from_the_table_change_from_call_to_call_and_repeat_with_the_seed():
+    first, second = draws(0.5, 1000, 200, repeats=2)
+    assert (first != second).double().mean().item() == pytest.approx(0.5, abs=0.02)
+    assert torch.equal(draws(0.5, 1000, 200)[0], first)
+    assert not torch.equal(draws(0.5, 1000, 200, seed=1)[0], first)
 
 
 def test_the_generator_decides_the_draw():
