@@ -1,10 +1,11 @@
 """Time of our norms as a multiple of `torch.nn.BatchNorm2d` on the same tensors, measured side by side.
 
 python benchmarks/norms.py           # CPU with 2 threads, and the GPU if there is one
+python benchmarks/norms.py --shared  # CPU with 1 thread, in processor time: for a machine with other work on it
 python benchmarks/norms.py --gpu     # the GPU alone: forward and backward in replays of a CUDA graph
 
-Training is forward and backward. Columns are the best of many rounds (CPU) or their median (GPU), each divided by that
-of batch norm in the same rounds.
+Training is forward and backward. In each of many rounds every norm has its turn; columns are medians over the rounds of
+its time divided by batch norm's.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import sys
 import time
 from collections.abc import Callable
 from functools import partial
+from operator import truediv
 
 import torch
 from torch import Tensor, nn
@@ -30,6 +32,7 @@ from equipoise.norms import (
     tune_example_weight,
 )
 
+Clock = Callable[[], float]
 LAYOUTS = {"contiguous": torch.contiguous_format, "channels_last": torch.channels_last}
 GPU_SHAPES = ((128, 64, 56, 56), (128, 256, 28, 28), (128, 512, 7, 7), (128, 16, 32, 32))
 CPU_SHAPES = ((32, 64, 56, 56), (32, 256, 28, 28), (128, 512, 7, 7), (128, 16, 32, 32), (128, 64, 8, 8))
@@ -69,9 +72,12 @@ def step(norm: nn.Module, x: Tensor, grad: Tensor) -> Callable[[], None]:
     return run
 
 
-def show(title: str, times: dict[str, float]) -> None:
-    ratios = "  ".join(f"{name} {seconds / times['stock']:.2f}" for name, seconds in times.items() if name != "stock")
-    print(f"{title:62s} batch norm {times['stock'] * 1e6:9.1f} µs | {ratios}", flush=True)
+def show(title: str, times: dict[str, list[float]]) -> None:
+    """`times` are those of the same rounds for each norm."""
+    stock = times.pop("stock")
+    ratios = {name: statistics.median(map(truediv, seconds, stock)) for name, seconds in times.items()}
+    columns = "  ".join(f"{name} {ratio:.2f}" for name, ratio in ratios.items())
+    print(f"{title:62s} batch norm {statistics.median(stock) * 1e6:9.1f} µs | {columns}", flush=True)
 
 
 # -- CPU -------------------------------------------------------------------------------------------------------------
@@ -85,45 +91,47 @@ def keep_memory() -> None:
             libc.mallopt(option, 2**30)
 
 
-def best(calls: dict[str, Callable[[], object]], rounds: int = 25) -> dict[str, float]:
-    times = dict.fromkeys(calls, float("inf"))
+def timed(calls: dict[str, Callable[[], object]], clock: Clock, seconds: float = 3.0) -> dict[str, list[float]]:
+    times: dict[str, list[float]] = {name: [] for name in calls}
     for call in calls.values():
         call()
-    for _ in range(rounds):
+    end = clock() + seconds
+    while clock() < end or len(times["stock"]) < 15:
         for name, call in calls.items():
-            start = time.perf_counter()
+            start = clock()
             call()
-            times[name] = min(times[name], time.perf_counter() - start)
+            times[name].append(clock() - start)
     return times
 
 
-def cpu() -> None:
-    torch.set_num_threads(2)
+def cpu(threads: int, clock: Clock) -> None:
+    torch.set_num_threads(threads)
     keep_memory()
     for shape in CPU_SHAPES:
         for layout, memory_format in LAYOUTS.items():
             x = torch.randn(shape).contiguous(memory_format=memory_format).requires_grad_()
             grad = torch.randn_like(x)
             norms = training_norms(shape[1])
-            show(f"cpu training {shape} {layout}", best({k: step(m, x, grad) for k, m in norms.items()}))
+            show(f"cpu training {shape} {layout}", timed({k: step(m, x, grad) for k, m in norms.items()}, clock))
             with torch.no_grad():
                 norms = inference_norms(shape[1])
-                show(f"cpu inference {shape} {layout}", best({k: partial(m, x) for k, m in norms.items()}))
-    networks()
+                show(f"cpu inference {shape} {layout}", timed({k: partial(m, x) for k, m in norms.items()}, clock))
+    networks(clock)
 
 
 @torch.no_grad()
-def networks() -> None:
+def networks(clock: Clock) -> None:
     """Example weighing of whole networks, and what it costs to tune it, in passes over the data."""
     x = torch.randn(32, 3, 32, 32)
     for model in ("resnet32", "resnet18"):
         plain, weighed = (create_model(model, num_classes=10).eval() for _ in range(2))
         set_example_weight(weighed, 0.1)
-        times = best({"stock": partial(plain, x), "weighed": partial(weighed, x)}, rounds=10)
+        times = timed({"stock": partial(plain, x), "weighed": partial(weighed, x)}, clock)
+        usual = statistics.median(times["stock"])
         show(f"cpu inference of {model}, 32 images", times)
-        start = time.perf_counter()
+        start = clock()
         tune_example_weight(plain, [(x, torch.zeros(32, dtype=torch.int64))], progress=None)
-        passes = (time.perf_counter() - start) / times["stock"]
+        passes = (clock() - start) / usual
         print(f"tuning the example weight of {model} over 22 values: {passes:.1f} passes of usual inference")
 
 
@@ -144,7 +152,7 @@ def graph_of(call: Callable[[], object], repeats: int = 20) -> torch.cuda.CUDAGr
     return graph
 
 
-def replayed(calls: dict[str, Callable[[], object]], rounds: int = 25, repeats: int = 20) -> dict[str, float]:
+def replayed(calls: dict[str, Callable[[], object]], rounds: int = 25, repeats: int = 20) -> dict[str, list[float]]:
     graphs = {name: graph_of(call, repeats) for name, call in calls.items()}
     times: dict[str, list[float]] = {name: [] for name in graphs}
     for _ in range(rounds):
@@ -155,7 +163,7 @@ def replayed(calls: dict[str, Callable[[], object]], rounds: int = 25, repeats: 
             end.record()
             end.synchronize()
             times[name].append(start.elapsed_time(end) / 1000 / repeats)
-    return {name: statistics.median(values) for name, values in times.items()}
+    return times
 
 
 def gpu() -> None:
@@ -176,7 +184,11 @@ def gpu() -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--gpu", action="store_true", help="leave out the CPU")
-    if not parser.parse_args().gpu:
-        cpu()
+    parser.add_argument("--shared", action="store_true", help="one thread and processor time on the CPU")
+    arguments = parser.parse_args()
+    if arguments.shared:
+        cpu(1, time.thread_time)
+    elif not arguments.gpu:
+        cpu(2, time.perf_counter)
     if torch.cuda.is_available():
         gpu()

@@ -1,132 +1,95 @@
-"""The kernels of `_blockwise` on the CPU, which are PyTorch's own.
+"""Normalization over equal blocks on the CPU, made of PyTorch's own kernels, with the backward formula written out.
 
-How a tensor lies in memory decides which of them are fast. Where channels come last, a block is a matrix
-(positions, C), and batch norm's kernels for statistics and for the sums of its backward take it as it is. Else each
-(example, channel) is a contiguous row, viewed as one of N·C channels of a single example, so that one call of such a
-kernel does all rows.
+A tensor (N, C, *) is seen as K equal blocks of consecutive examples; statistics of a block are (K, C), or (K, G) where
+the channels of a group share them. Which kernels are fast depends on how the tensor lies in memory: `_rows` has those
+for contiguous tensors, `_columns` those for channels-last ones.
 """
 
 from __future__ import annotations
 
+from types import ModuleType
+from typing import Any
+
 import torch
 from torch import Tensor
 
-from ._blockwise import Moments
-from ._groups import is_channels_last
-
-_LONG_ROW = 256  # positions from which group norm's kernel beats three simpler ones
-
-
-# -- layout ----------------------------------------------------------------------------------------------------------
+from ..core import full_precision
+from . import _columns, _rows
+from ._groups import Statistics, is_channels_last, twice_differentiable
+from ._moments import near_zero, pool
 
 
-def dense(x: Tensor) -> Tensor:
-    return x if is_columns(x) else x.contiguous()
+def block_norm(
+    x: Tensor, weight: Tensor | None, bias: Tensor | None, size: int, blocks: int, groups: int, eps: float
+) -> tuple[Tensor, Statistics]:
+    """x normalized in blocks of `size` examples, the last with all that is left; and the statistics of the batch."""
+    values = full_precision(x)
+    affine = [t if t is None else full_precision(t) for t in (weight, bias)]  # the kernels want one type for all
+    n, cut = len(x), (blocks - 1) * size
+    if blocks == 1 or n == size * blocks:
+        y, mean, var = BlockNorm.apply(values, *affine, blocks, groups, eps)
+        return y.to(x.dtype), Statistics(mean, var, n // len(mean), n)
+    parts = zip(values.split([cut, n - cut]), (blocks - 1, 1), strict=True)
+    normed = [BlockNorm.apply(part, *affine, count, groups, eps) for part, count in parts]
+    y, mean, var = (torch.cat(both) for both in zip(*normed, strict=True))
+    return y.to(x.dtype), Statistics(mean, var, size, n)
 
 
-def is_columns(x: Tensor) -> bool:
-    """Whether x is treated as matrices (positions, C); where there is one position, it is one either way."""
-    return is_channels_last(x) or (x.is_contiguous() and x.shape[2:].numel() == 1)
+class BlockNorm(torch.autograd.Function):
+    """For equal blocks. Keeps x, and mean and deviation of each block, for backward."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, x: Tensor, weight: Tensor | None, bias: Tensor | None, blocks: int, groups: int, eps: float
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        x, layout = _dense(x)
+        y, mean, rstd, part_mean, part_var = layout.forward(x, weight, bias, blocks, groups, eps)
+        ctx.save_for_backward(x, weight, bias, mean, rstd)
+        ctx.eps = eps
+        ctx.mark_non_differentiable(part_mean, part_var)
+        return y, part_mean, part_var
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor, *_: Tensor) -> tuple[Tensor | None, ...]:
+        x, weight, bias, mean, rstd = ctx.saved_tensors
+        blocks, groups = mean.shape
+        if torch.is_grad_enabled():  # somebody differentiates twice
+            found = twice_differentiable(grad, x, weight, bias, len(x) // blocks, blocks, groups, ctx.eps)
+            return *found, None, None, None
+        grad = grad.contiguous(memory_format=torch.channels_last if is_channels_last(x) else torch.contiguous_format)
+        x, layout = _dense(x)
+        dx, d_weight, d_bias = layout.backward(grad, x, weight, mean, rstd)
+        return dx, None if weight is None else d_weight, None if bias is None else d_bias, None, None, None
 
 
-def _columns(x: Tensor, blocks: int) -> Tensor:
-    """x with channels last as (K, M, C), M the positions of all examples of a block."""
-    return x.movedim(1, -1).reshape(blocks, -1, x.shape[1])
+def weighed(
+    x: Tensor,
+    mean: Tensor,
+    var: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    alpha: float,
+    eps: float,
+    groups: int,
+) -> Tensor:
+    """`example_weighted_norm` without gradients."""
+    values, layout = _dense(full_precision(x))
+    mean, var = mean.to(values.dtype), var.to(values.dtype)
+    # an example far from the moving mean raises σ² with it: where the moving statistics are near 0 in this sense, so
+    # are the mixed ones, unless they are nearly the example's alone
+    careful = alpha > 0.9 or not near_zero(mean, var, eps)
+    own_mean, own_var = layout.moments(values, len(x), careful)
+    own_mean, own_var = pool(own_mean, own_var, groups)
+    mean, var = pool(mean[None], var[None], groups)
+    gap = own_mean - mean
+    mu = torch.add(mean, gap, alpha=alpha)
+    var = torch.lerp(var, own_var, alpha).addcmul_(gap, gap, value=alpha * (1 - alpha))
+    affine = [t if t is None else t.to(values.dtype) for t in (weight, bias)]
+    return layout.normalized(values, mu, var, *affine, eps).to(x.dtype)
 
 
-def _rows(x: Tensor) -> Tensor:
-    """A contiguous x as (1, N·C, positions)."""
-    return x.view(1, x.shape[0] * x.shape[1], -1)
-
-
-def _of_rows(values: Tensor, x: Tensor) -> Tensor:
-    """(K, r, C) -> (N·C,)."""
-    blocks, _, channels = values.shape
-    return values.expand(blocks, len(x) // blocks, channels).reshape(-1)
-
-
-# -- statistics ------------------------------------------------------------------------------------------------------
-
-
-def moments(x: Tensor, blocks: int) -> Moments:
-    if is_columns(x):
-        return _column_moments(x, blocks)
-    n, channels = x.shape[:2]
-    positions = x.shape[2:].numel()
-    shape = (blocks, n // blocks, channels)
-    if positions >= _LONG_ROW:
-        tiny = 1e-10
-        base, mean, rstd = torch.native_group_norm(x, None, None, n, channels, positions, channels, tiny)
-        mean, unit = mean.view(shape), rstd.view(shape).reciprocal()
-        return Moments(base, unit, mean, mean, (unit.square() - tiny).clamp_(min=0))
-    mean = x.flatten(2).mean(2)
-    base = x - mean.view(*mean.shape, *[1] * (x.dim() - 2))
-    var = torch.linalg.vector_norm(base.flatten(2), dim=2).square_() / positions
-    return Moments(base, None, mean.view(shape), mean.view(shape), var.view(shape))
-
-
-def _column_moments(x: Tensor, blocks: int) -> Moments:
-    columns = _columns(x, blocks)
-    if _is_large(columns):
-        parts = [torch.batch_norm_update_stats(part, None, None, 0.0) for part in columns.unbind()]
-        mean, var = torch.stack([m for m, _ in parts]), torch.stack([v for _, v in parts])
-        return Moments(x, None, None, mean[:, None], var[:, None])
-    share = 1 / columns.shape[1]
-    mean = columns.sum(1, keepdim=True).mul_(share)
-    base = torch.empty_like(x)
-    centred = torch.sub(columns, mean, out=_columns(base, blocks))
-    return Moments(base, None, mean, mean, centred.square().sum(1, keepdim=True).mul_(share))
-
-
-def _is_large(columns: Tensor) -> bool:
-    """Whether a block pays for a call of its own; calls are dear where several threads have to meet."""
-    values = 2**14 if torch.get_num_threads() == 1 else 2**17
-    return len(columns) == 1 or columns.shape[1:].numel() >= values
-
-
-def sums(grad: Tensor, x: Tensor, mean: Tensor, rstd: Tensor) -> tuple[Tensor, Tensor]:
-    blocks = len(mean)
-    if not is_columns(x):
-        dot, total = _backward_sums(_rows(grad), _rows(x), _of_rows(mean, x), _of_rows(rstd, x))
-        return tuple(s.view(blocks, -1, x.shape[1]).sum(1, keepdim=True) for s in (dot, total))  # type: ignore[return-value]
-    grads, columns = _columns(grad, blocks), _columns(x, blocks)
-    if _is_large(columns):
-        each = zip(grads.unbind(), columns.unbind(), mean[:, 0].unbind(), rstd[:, 0].unbind(), strict=True)
-        parts = [_backward_sums(*part) for part in each]
-        return torch.stack([d for d, _ in parts])[:, None], torch.stack([t for _, t in parts])[:, None]
-    total = grads.sum(1, keepdim=True)
-    return ((grads * columns).sum(1, keepdim=True) - mean * total) * rstd, total
-
-
-def _backward_sums(grad: Tensor, x: Tensor, mean: Tensor, rstd: Tensor) -> tuple[Tensor, Tensor]:
-    """Σ dy·x̂ and Σ dy by channel: what batch norm's backward gives as gradients of γ and β."""
-    only_sums = [False, True, True]
-    _, dot, total = torch.ops.aten.native_batch_norm_backward(
-        grad, x, None, None, None, mean, rstd, True, 1e-30, only_sums
-    )
-    return dot, total
-
-
-# -- maps ------------------------------------------------------------------------------------------------------------
-
-
-def affine(x: Tensor, scale: Tensor, shift: Tensor, into_x: bool = False) -> Tensor:
-    out = x if into_x else torch.empty_like(x)
-    if is_columns(x):
-        blocks = len(shift)
-        torch.addcmul(shift, _columns(x, blocks), scale, out=_columns(out, blocks))
-        return out
-    weight, bias = _of_rows(scale, x), _of_rows(shift, x)
-    mean, var, unused = torch.zeros_like(bias), torch.ones_like(bias), bias.new_empty(0)
-    torch.native_batch_norm(_rows(x), weight, bias, mean, var, False, 0.0, 1e-30, out=(_rows(out), unused, unused))
-    return out
-
-
-def combine(grad: Tensor, a: Tensor, x: Tensor, b: Tensor, c: Tensor) -> Tensor:
-    dx = affine(grad, a, c)
-    blocks = len(b)
-    if is_columns(x):
-        _columns(dx, blocks).addcmul_(_columns(x, blocks), b)
-    else:
-        _rows(dx)[0].addcmul_(_rows(x)[0], _of_rows(b, x)[:, None])
-    return dx
+def _dense(x: Tensor) -> tuple[Tensor, ModuleType]:
+    """x in a layout with kernels, and those."""
+    if is_channels_last(x) or (x.is_contiguous() and x.shape[2:].numel() == 1):  # one position: both at once
+        return x, _columns
+    return x.contiguous(), _rows

@@ -6,8 +6,6 @@ norm.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
 from typing import Any, NamedTuple
 
 import torch
@@ -15,7 +13,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from ..core import full_precision
-from ._device import kernels_for, on_triton
+from ._device import on_triton
 
 
 class Block(NamedTuple):
@@ -39,10 +37,20 @@ class Statistics(NamedTuple):
 
     def merged(self) -> tuple[Tensor, Tensor]:
         """Mean and biased variance (C,) of the whole batch."""
-        share = self.mean.new_full((len(self.mean), 1), self.size / self.examples)
-        share[-1] = 1 - (len(self.mean) - 1) * self.size / self.examples
+        if len(self.mean) == 1:
+            return self.mean[0], self.var[0]
+        share = self._shares()
         mean = (share * self.mean).sum(0)
-        return mean, (share * (self.var + (self.mean - mean).square())).sum(0)
+        return mean, (self.mean - mean).square_().add_(self.var).mul_(share).sum(0)
+
+    def _shares(self) -> Tensor | float:
+        """How much of the batch each part is, (P, 1) or one number for all."""
+        share = self.size / self.examples
+        if len(self.mean) * self.size == self.examples:
+            return share
+        shares = self.mean.new_full((len(self.mean), 1), share)
+        shares[-1] = 1 - (len(self.mean) - 1) * share
+        return shares
 
 
 def grouped_norm(
@@ -50,8 +58,8 @@ def grouped_norm(
 ) -> tuple[Tensor, Statistics]:
     """x (N, C, *) normalized block by block; and, without gradient, the statistics of the channels in the batch.
 
-    Takes the fastest way there is: on a GPU, fused kernels for ghosts, or batch norm where there is only one; elsewhere
-    and for other blocks the kernels of the device; else `grouped_norm_plain`, which is the reference for all.
+    Takes the fastest way there is: on a GPU fused kernels, or batch norm where there is one block for each channel; on
+    the CPU PyTorch's kernels on suitable views; else `grouped_norm_plain`, which is the reference for all.
     """
     n, groups = len(x), block.groups
     size, blocks = split_examples(n, block.examples, 2 if block.alone else x.shape[1:].numel() // groups)
@@ -59,20 +67,20 @@ def grouped_norm(
     if x.device.type != "cpu" and one_channel and blocks == 1 and x.numel() > groups:
         y, mean, var = batch_norm(x, weight, bias, eps)
         return y, Statistics(mean[None], var[None] * (1 - groups / x.numel()), n, n)
-    if one_channel and on_triton(x) and x.dtype != torch.float64:
-        from ._triton import GhostNormTriton
+    if on_triton(x) and x.dtype != torch.float64:
+        if one_channel:
+            from ._triton import GhostNormTriton
 
-        y, mean, var = GhostNormTriton.apply(x, weight, bias, size, blocks, eps)
-        return y, Statistics(mean, var, size, n)
-    if (kernels := kernels_for(x)) is not None:
-        from ._blockwise import BlockNorm
+            y, mean, var = GhostNormTriton.apply(x, weight, bias, size, blocks, eps)
+            return y, Statistics(mean, var, size, n)
+        from ._triton_blocks import BlockNormTriton
 
-        inputs = [x, weight, bias]
-        if x.device.type == "cpu":  # whose kernels want one type for all
-            inputs = [t if t is None else full_precision(t) for t in inputs]
-        norm = partial(BlockNorm.apply, kernels)
-        y, mean, var = _with_rest(inputs, size, blocks, lambda part, k: norm(*part, k, groups, eps))
-        return y.to(x.dtype), Statistics(mean[None], var[None], n, n)
+        y, mean, var = BlockNormTriton.apply(x, weight, bias, size, blocks, groups, eps)
+        return y, Statistics(mean, var, 1, n)
+    if x.device.type == "cpu" and not torch.compiler.is_compiling():
+        from ._cpu import block_norm
+
+        return block_norm(x, weight, bias, size, blocks, groups, eps)
     y, mean, var = grouped_norm_plain(x, weight, bias, size, blocks, groups, eps)
     return y, Statistics(mean[None], var[None], n, n)
 
@@ -89,11 +97,12 @@ def grouped_norm_plain(
     x: Tensor, weight: Tensor | None, bias: Tensor | None, size: int, blocks: int, groups: int, eps: float
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The formula: (x - mean) / sqrt(variance + eps) over each block, then γ and β of the channel."""
-    values = full_precision(x)
-    first, last = values[: (blocks - 1) * size], values[(blocks - 1) * size :]
-    y = torch.cat(
-        [_standardized(part, count, groups, eps) for part, count in ((first, blocks - 1), (last, 1)) if count]
-    )
+    values, cut = full_precision(x), (blocks - 1) * size
+    if blocks == 1 or len(x) == size * blocks:
+        y = _standardized(values, blocks, groups, eps)
+    else:
+        first, last = values[:cut], values[cut:]
+        y = torch.cat([_standardized(first, blocks - 1, groups, eps), _standardized(last, 1, groups, eps)])
     if weight is not None:
         y = y * broadcast(weight[None], x)
     if bias is not None:
@@ -106,22 +115,6 @@ def grouped_norm_plain(
 
 def is_channels_last(x: Tensor) -> bool:
     return x.dim() == 4 and x.is_contiguous(memory_format=torch.channels_last)
-
-
-def _with_rest(
-    inputs: list[Any], size: int, blocks: int, norm: Callable[[list[Any], int], tuple[Tensor, Tensor, Tensor]]
-) -> tuple[Tensor, Tensor, Tensor]:
-    """`norm`, which takes equal blocks, on blocks of which the last may differ from the others."""
-    x, *affine = inputs
-    if blocks == 1 or len(x) == size * blocks:
-        return norm(inputs, blocks)
-    cut = (blocks - 1) * size
-    first, first_mean, first_var = norm([x[:cut], *affine], blocks - 1)
-    last, last_mean, last_var = norm([x[cut:], *affine], 1)
-    share = cut / len(x)
-    mean = torch.lerp(last_mean, first_mean, share)
-    var = torch.lerp(last_var, first_var, share) + share * (1 - share) * (first_mean - last_mean).square()
-    return torch.cat([first, last]), mean, var
 
 
 def pool_channels(mean: Tensor, var: Tensor, groups: int) -> tuple[Tensor, Tensor]:

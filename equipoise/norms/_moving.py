@@ -16,6 +16,10 @@ from ._groups import Statistics
 
 def moving_variance(mean: Tensor, square: Tensor, rest: Tensor) -> Tensor:
     """The variance s - m² + r (C,), in the type of `mean`."""
+    if on_triton(mean):
+        from ._triton_moving import moving_variance_triton
+
+        return moving_variance_triton(mean, square, rest)
     m = _precise(mean)
     return _precise(square).addcmul(m, m, value=-1).add(rest).clamp(min=0).to(mean.dtype)
 
@@ -26,7 +30,7 @@ def set_moving(mean: Tensor, square: Tensor, rest: Tensor, new_mean: Tensor, new
     mean.copy_(m)
     square.copy_(var.addcmul(m, m))
     m = _precise(mean)  # as it was rounded
-    rest.copy_(var.sub(square).addcmul(m, m))
+    rest.copy_(var.sub(square).addcmul_(m, m))
 
 
 @torch.no_grad()
@@ -41,12 +45,12 @@ def update_moving(mean: Tensor, square: Tensor, rest: Tensor, batch: Statistics,
 
         update_moving_triton(mean, square, rest, batch, rate)
         return
-    batch_mean, batch_var = (batch.mean[0], batch.var[0]) if len(batch.mean) == 1 else batch.merged()
+    batch_mean, batch_var = batch.merged()
     m = _precise(mean)
-    var = _precise(square).addcmul(m, m, value=-1).add(rest)
+    var = torch.addcmul(square, m, m, value=-1).add_(rest)
     step = batch_mean - m
-    var = var.lerp(batch_var.to(var.dtype), rate).addcmul(step, step, value=rate * (1 - rate))
-    set_moving(mean, square, rest, m.add(step, alpha=rate), var)
+    var.mul_(1 - rate).add_(batch_var, alpha=rate).addcmul_(step, step, value=rate * (1 - rate))
+    set_moving(mean, square, rest, m.add_(step, alpha=rate), var)
 
 
 def _precise(x: Tensor) -> Tensor:

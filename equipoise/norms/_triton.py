@@ -23,7 +23,7 @@ class GhostNormTriton(torch.autograd.Function):
     def forward(
         ctx: Any, x: Tensor, weight: Tensor | None, bias: Tensor | None, size: int, blocks: int, eps: float
     ) -> tuple[Tensor, Tensor, Tensor]:
-        x = _dense(x)
+        x = dense(x)
         y = torch.empty_like(x)
         mean, var = (torch.empty(blocks, x.shape[1], dtype=torch.float32, device=x.device) for _ in range(2))
         options = {"WEIGHT": weight is not None, "BIAS": bias is not None}
@@ -140,7 +140,7 @@ def is_columns(x: Tensor) -> bool:
     return is_channels_last(x) or x.shape[2:].numel() == 1
 
 
-def _dense(x: Tensor) -> Tensor:
+def dense(x: Tensor) -> Tensor:
     return x if is_channels_last(x) else x.contiguous()
 
 

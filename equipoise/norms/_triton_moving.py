@@ -1,8 +1,9 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs
-"""One step of the moving averages in one kernel."""
+"""The moving averages, each operation in one kernel."""
 
 from __future__ import annotations
 
+import torch
 import triton
 import triton.language as tl
 from torch import Tensor
@@ -20,6 +21,23 @@ def update_moving_triton(mean: Tensor, square: Tensor, rest: Tensor, batch: Stat
             mean, square, rest, batch.mean, batch.var, parts, channels, batch.size, batch.examples, rate,
             PARTS=min(triton.next_power_of_2(parts), 64), CHANNELS=width, num_warps=4,
         )  # fmt: skip
+
+
+def moving_variance_triton(mean: Tensor, square: Tensor, rest: Tensor) -> Tensor:
+    """`moving_variance` on a GPU."""
+    var = torch.empty_like(mean)
+    with on(mean):
+        _variance[(triton.cdiv(len(mean), 256),)](mean, square, rest, var, len(mean), CHANNELS=256, num_warps=4)
+    return var
+
+
+@triton.jit
+def _variance(mean, square, rest, var, channels, CHANNELS: tl.constexpr):
+    c = tl.program_id(0) * CHANNELS + tl.arange(0, CHANNELS)
+    m = tl.load(mean + c, mask=c < channels, other=0.0).to(tl.float64)
+    s = tl.load(square + c, mask=c < channels, other=0.0).to(tl.float64)
+    v = s - m * m + tl.load(rest + c, mask=c < channels, other=0.0)
+    tl.store(var + c, tl.maximum(v, 0.0), mask=c < channels)
 
 
 @triton.jit

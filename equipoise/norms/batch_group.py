@@ -8,7 +8,13 @@ from ._base import Norm
 from ._groups import Block, fit_groups
 
 
-@register("batch_group", kind="norm", year=2020, arxiv="1906.03548")
+@register(
+    "batch_group",
+    kind="norm",
+    year=2020,
+    arxiv="1906.03548",
+    space={"groups": {"values": (8, 16, 32), "scale": "choice"}, "examples": {"values": (2, 4), "scale": "choice"}},
+)
 class BatchGroupNorm2d(Norm):
     r"""Normalization over groups of channels of a few examples together, for batches too small for batch norm.
 

@@ -24,7 +24,14 @@ def renorm_limits(
     return 1 + (r_max - 1) * r_share, d_max * d_share
 
 
-@register("batch_renorm", kind="norm", year=2017, arxiv="1702.03275", neutral={"r_max": 1.0, "d_max": 0.0})
+@register(
+    "batch_renorm",
+    kind="norm",
+    year=2017,
+    arxiv="1702.03275",
+    neutral={"r_max": 1.0, "d_max": 0.0},
+    space={"r_max": {"values": (1.5, 3.0, 6.0), "scale": "log", "low": 1.0}},
+)
 class BatchRenorm2d(Norm):
     r"""Batch norm whose output in training is moved towards what the moving averages would give.
 

@@ -8,7 +8,13 @@ from ._base import Norm
 from ._groups import Block
 
 
-@register("ghost", kind="norm", year=2017, arxiv="1705.08741")
+@register(
+    "ghost",
+    kind="norm",
+    year=2017,
+    arxiv="1705.08741",
+    space={"ghost_size": {"values": (8, 16, 32), "scale": "log", "low": 2}},
+)
 class GhostBatchNorm2d(Norm):
     r"""Batch norm over small contiguous pieces of the batch, the ghost batches, each with its own statistics.
 

@@ -8,7 +8,13 @@ from ._base import Norm
 from ._groups import Block, fit_groups
 
 
-@register("group", kind="norm", year=2018, arxiv="1803.08494")
+@register(
+    "group",
+    kind="norm",
+    year=2018,
+    arxiv="1803.08494",
+    space={"groups": {"values": (8, 16, 32), "scale": "choice"}},
+)
 class GroupNorm2d(Norm):
     r"""Each example is normalized by itself, over groups of channels.
 

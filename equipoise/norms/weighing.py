@@ -6,8 +6,7 @@ import torch
 from torch import Tensor
 
 from ..core import full_precision
-from ._blockwise import normalized
-from ._device import kernels_for, on_triton
+from ._device import on_triton
 from ._groups import broadcast, pool_channels
 
 
@@ -43,19 +42,22 @@ def example_weighted_norm(
     if not len(x):
         return x
     graph = torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in (x, weight, bias))
-    if on_triton(x) and groups == x.shape[1] and x.dtype != torch.float64 and not graph:
+    if on_triton(x) and x.dtype != torch.float64 and not graph:
+        if groups < x.shape[1]:
+            from ._triton_blocks import weighed_groups
+
+            return weighed_groups(x, mean, var, weight, bias, alpha, eps, groups)
         from ._triton_weighing import example_weighted_triton
 
         return example_weighted_triton(x, mean, var, weight, bias, alpha, eps)
-    kernels = None if graph else kernels_for(x)
-    values = full_precision(x) if x.device.type == "cpu" or kernels is None else x
-    if kernels is not None:
-        seen = kernels.moments(kernels.dense(values), len(x))
-        own_mean, own_var = seen.mean[:, 0], seen.var[:, 0]
-    else:
-        rows = values.flatten(2)
-        own_mean = rows.mean(2)
-        own_var = (rows - own_mean[:, :, None]).square().mean(2)
+    if x.device.type == "cpu" and not graph and not torch.compiler.is_compiling():
+        from ._cpu import weighed
+
+        return weighed(x, mean, var, weight, bias, alpha, eps, groups)
+    values = full_precision(x)
+    rows = values.flatten(2)
+    own_mean = rows.mean(2)
+    own_var = (rows - own_mean[:, :, None]).square().mean(2)
     own_mean, own_var = pool_channels(own_mean, own_var, groups)
     mean, var = pool_channels(mean.to(own_mean.dtype), var.to(own_mean.dtype), groups)
 
@@ -63,8 +65,6 @@ def example_weighted_norm(
     mu = mean + alpha * gap
     rstd = (alpha * own_var + (1 - alpha) * var + alpha * (1 - alpha) * gap.square() + eps).rsqrt()
 
-    if kernels is not None:
-        return normalized(kernels, seen, mu[:, None], rstd[:, None], weight, bias).to(x.dtype)
     y = (values - broadcast(mu, x)) * broadcast(rstd, x)
     y = y if weight is None else y * broadcast(weight[None], x)
     return (y if bias is None else y + broadcast(bias[None], x)).to(x.dtype)

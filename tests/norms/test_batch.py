@@ -72,6 +72,25 @@ def test_other_shapes_and_bf16():
         BatchNorm2d(3)(torch.zeros(2, 4, 1, 1))
 
 
+def test_traces_in_one_graph_that_reads_the_input_once_for_statistics():
+    """PyTorch's own operation stays in the graph, so that a compiler fuses it as it does nn.BatchNorm2d."""
+    ours, twin = BatchNorm2d(3), BatchNorm2d(3)
+    graphs = []
+    compiled = torch.compile(ours, backend=lambda graph, _: graphs.append(graph) or graph.forward, fullgraph=True)
+    x = torch.randn(5, 3, 4, 4)
+    a, b = x.clone().requires_grad_(), x.clone().requires_grad_()
+    ya, yb = compiled(a), twin(b)
+    assert torch.equal(ya, yb)
+    for y in (ya, yb):
+        (y**3).sum().backward()
+    assert torch.equal(a.grad, b.grad) and torch.equal(ours.weight.grad, twin.weight.grad)
+    for name, buffer in twin.named_buffers():
+        torch.testing.assert_close(ours.get_buffer(name), buffer, rtol=0, atol=0)
+    (graph,) = graphs
+    (source,) = [n for n in graph.graph.nodes if n.op == "placeholder" and n.meta["example_value"].shape == x.shape]
+    assert [user.target for user in source.users if user.op == "call_function"] == [torch.nn.functional.batch_norm]
+
+
 def test_it_is_what_the_recipe_text_batch_makes():
     network = create_model("cnn_small(width=4)", num_classes=3, norm="batch")
     assert [type(m) for m in network.modules() if isinstance(m, nn.BatchNorm2d)] == [BatchNorm2d] * 4
