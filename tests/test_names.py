@@ -15,7 +15,8 @@ STABLE = {
         tune_example_weight decay_groups unshielded_affine""",
     "models": "CosineHead create_model",
     "data": "long_tailed_counts step_counts load_task",
-    "analysis": "expected_calibration_error classification_ratio compare",
+    "analysis": """expected_calibration_error classification_ratio compare class_separation linear_cka
+        MinibatchCKA feature_deviation angular_visual_hardness nonzero_share singular_values""",
     "train": "Recipe Plan Run Objective",
     "store": "Store Record",
     "study": "Study PRESETS",

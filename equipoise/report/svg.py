@@ -126,10 +126,11 @@ def limits(centres: Iterable[float], ends: Iterable[float] = (), reach: float = 
     """
     inner = [c for c in centres if math.isfinite(c)] or [0.0, 1.0]
     low, high = min(inner), max(inner)
-    span = (high - low) or abs(high) or 1.0
+    rounding = 1e-9 * max(abs(low), abs(high))  # means of equal numbers differ by that much, and it is no spread
+    span = high - low if high - low > rounding else abs(high) or 1.0
     outer = [min(max(e, low - reach * span), high + reach * span) for e in ends if math.isfinite(e)]
     low, high = min([low, *outer]), max([high, *outer])
-    margin = pad * ((high - low) or span)
+    margin = pad * (high - low if high - low > rounding else span)
     return low - margin, high + margin
 
 

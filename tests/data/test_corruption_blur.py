@@ -149,3 +149,15 @@ def test_glass_of_the_first_severity_only_moves_pixels():
         for column in range(2, 32):
             near = x[0, 0, row - 1 : row + 1, column - 1 : column + 1]
             assert (near == result[0, 0, row, column]).any()
+
+
+@pytest.mark.parametrize("severity", [3, 5])
+def test_glass_by_its_parts(severity):
+    x = images((2, 3, 32, 32))
+    sigma, _, rounds = blur.GLASS[severity - 1]
+    generator = seeded()
+    values = ndimage.gaussian_filter(x.double().numpy(), (0, 0, sigma, sigma), mode="nearest")
+    for _ in range(rounds):
+        values = blur.scattered(torch.from_numpy(values), 1, generator).numpy()
+    values = ndimage.gaussian_filter(values, (0, 0, sigma, sigma), mode="nearest")
+    assert np.abs(corrupt(x, "glass_blur", severity).numpy() - values).max() <= 0.5 + 1e-3

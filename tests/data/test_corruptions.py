@@ -6,6 +6,7 @@ import torch
 import torch.nn.functional as F
 
 from equipoise.data import CORRUPTIONS, SEVERITIES, corrupt, load_task
+from equipoise.data.corruptions import blur, digital, jpeg, noise, weather
 
 WITHOUT_CHANCE = {"defocus_blur", "zoom_blur", "brightness", "contrast", "pixelate", "jpeg_compression"}
 
@@ -30,6 +31,35 @@ def distance(a, b):
 
 def test_there_are_fifteen():
     assert len(CORRUPTIONS) == 15 and SEVERITIES == (1, 2, 3, 4, 5)
+
+
+def test_constants_are_the_published_ones():
+    """Copied once more from the authors' file for CIFAR-10-C."""
+    assert noise.GAUSSIAN == (0.04, 0.06, 0.08, 0.09, 0.10)
+    assert noise.SHOT == (500, 250, 100, 75, 50)
+    assert noise.IMPULSE == (0.01, 0.02, 0.03, 0.05, 0.07)
+    assert blur.DEFOCUS == ((0.3, 0.4), (0.4, 0.5), (0.5, 0.6), (1, 0.2), (1.5, 0.1))
+    assert blur.GLASS == ((0.05, 1, 1), (0.25, 1, 1), (0.4, 1, 1), (0.25, 1, 2), (0.4, 1, 2))
+    assert blur.MOTION == ((6, 1), (6, 1.5), (6, 2), (8, 2), (9, 2.5))
+    assert [row[:3] for row in weather.SNOW] == [
+        (0.1, 0.2, 1), (0.1, 0.2, 1), (0.15, 0.3, 1.75), (0.25, 0.3, 2.25), (0.3, 0.3, 1.25)
+    ]  # fmt: skip
+    assert [row[3:] for row in weather.SNOW] == [
+        (0.6, 8, 3, 0.95), (0.5, 10, 4, 0.9), (0.55, 10, 4, 0.9), (0.6, 12, 6, 0.85), (0.65, 14, 12, 0.8)
+    ]  # fmt: skip
+    assert weather.FROST == ((1, 0.2), (1, 0.3), (0.9, 0.4), (0.85, 0.4), (0.75, 0.45))
+    assert weather.FOG == ((0.2, 3), (0.5, 3), (0.75, 2.5), (1, 2), (1.5, 1.75))
+    assert weather.BRIGHTNESS == (0.05, 0.1, 0.15, 0.2, 0.3)
+    assert digital.CONTRAST == (0.75, 0.5, 0.4, 0.3, 0.15)
+    assert digital.ELASTIC == (
+        (0, 0, 0.08),
+        (0.05, 0.2, 0.07),
+        (0.08, 0.06, 0.06),
+        (0.1, 0.04, 0.05),
+        (0.1, 0.03, 0.03),
+    )
+    assert digital.PIXELATE == (0.95, 0.9, 0.85, 0.75, 0.65)
+    assert jpeg.QUALITY == (80, 65, 58, 50, 40)
 
 
 @pytest.mark.parametrize("name", CORRUPTIONS)

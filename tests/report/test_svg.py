@@ -89,3 +89,9 @@ def test_scale_and_limits():
     assert low < 0 < high
     assert limits([], []) == pytest.approx((-0.05, 1.05))
     assert [decimals(t) for t in ([0, 2, 4], [0, 0.5], [0.01, 0.02], [3])] == [0, 1, 2, 0]
+
+
+def test_limits_of_values_that_rounding_alone_tells_apart():
+    low, high = limits([1.0, 1.0 + 2e-16], [1.0])
+    assert (low, high) == pytest.approx((0.95, 1.05))
+    assert decimals(Scale(low, high, 0, 100).ticks()) < 4
