@@ -218,7 +218,10 @@ def tune(
         raise typer.Exit(130) from None
     print_outcome(outcome, console)
     write_outcome(outcome, store)
-    console.print(f"\nTuned study: [bold]{escape(str(store.path / 'tuned.toml'))}[/], to be run with 'equipoise run'.")
+    console.print(
+        f"\nTuned study: [bold]{escape(str(store.path / 'tuned.toml'))}[/], to be run with 'equipoise run'.",
+        soft_wrap=True,
+    )
 
 
 @app.command()
@@ -265,7 +268,7 @@ def _report(store: Any, peek: bool = False) -> Any:
     results = collect(store)
     page = write_report(store, results)
     print_verdict(results, console)
-    console.print(f"\nReport: [bold]{escape(str(page))}[/]")
+    console.print(f"\nReport: [bold]{escape(str(page))}[/]", soft_wrap=True)
     return results
 
 
@@ -301,7 +304,7 @@ def analyze(
         raise typer.Exit(130) from None
     page = write_report(store)
     print_analysis(analysis, console)
-    console.print(f"\nReport: [bold]{escape(str(page))}[/]")
+    console.print(f"\nReport: [bold]{escape(str(page))}[/]", soft_wrap=True)
 
 
 @app.command()

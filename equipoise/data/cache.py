@@ -17,13 +17,18 @@ from .on_disk import OnDisk, write_images
 from .sources import Source
 from .task import Split
 
+WORTH_SHARING = 2**24  # bytes; a smaller set is read by each process
+
 
 def cached_source(folder: Path, read: Callable[[], Source]) -> Source:
-    """What `read()` gives, its images on disk in `folder`; the first process that comes writes, the others wait."""
+    """What `read()` gives; the images of a large set on disk in `folder`, where the first process writes them."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     with _locked(folder.with_name(f"{folder.name}.lock")):
         if not folder.exists():
-            _write(folder, read())
+            source = read()
+            if source.nbytes < WORTH_SHARING:
+                return source.in_memory()
+            _write(folder, source)
         # mapped before the lock is free: afterwards the files may go
         names = json.loads((folder / "names.json").read_text())
         return Source(_split(folder, "train"), _split(folder, "test"), tuple(names))

@@ -21,7 +21,7 @@ from .. import __version__
 from ..analysis import evaluate
 from ..core import EquipoiseError, Output, Spec, known
 from ..data import Task, load_task
-from ..store import Record, Store, now
+from ..store import Record, Store, explained, now
 from ..train import Diverged, Fitting, Recipe, Run, Stopped, TaskChoice, fit_one, fit_pack, predict
 from . import engine
 from .progress import Progress
@@ -294,7 +294,8 @@ def _failure(recipe: Recipe, error: Exception, seconds: float, device: torch.dev
 
 def task_of(recipe: Recipe, store: Store, device: torch.device) -> Task:
     """The task of a recipe: on a GPU with room for it in its memory, else in files that processes share."""
-    return _task_on(recipe.task, recipe.seed, cache_of(store), device)
+    with explained(store.path):
+        return _task_on(recipe.task, recipe.seed, cache_of(store), device)
 
 
 def cache_of(store: Store) -> Path:

@@ -101,7 +101,7 @@ def test_nobody_is_compared_with_a_best_that_was_dropped():
     first = Round(("plain", "lucky", "a"), {"lucky": "surely worse than a"}, (), ())
     runs = {"plain": NOISE[0, :14], "lucky": np.where(np.arange(14) < 10, 9.0, math.nan), "a": NOISE[1, :14]}
     found = judge(runs, "plain", replace(START, found=(first,)), higher_is_better=True)
-    assert "lucky" not in found.dropped and not any("lucky" in q for q in found.open + found.given_up)
+    assert found.dropped == {} and not any("lucky" in question for question in found.open + found.given_up)
 
 
 def test_a_dropped_method_does_not_come_back():

@@ -8,7 +8,12 @@ import pytest
 import torch
 
 from equipoise.core import EquipoiseError
-from equipoise.data import ImageFiles, OnDisk, forget_cached, load_task, write_images
+from equipoise.data import ImageFiles, OnDisk, cache, forget_cached, load_task, write_images
+
+
+@pytest.fixture(autouse=True)
+def small_sets_are_shared_too(monkeypatch):
+    monkeypatch.setattr(cache, "WORTH_SHARING", 0)
 
 
 @pytest.fixture
@@ -52,6 +57,7 @@ def test_a_cached_task_is_the_task(tmp_path):
 
 
 def _load(folder, results):
+    cache.WORTH_SHARING = 0
     task = load_task("digits", cache=folder)
     results.put((task.train.images[torch.tensor([5])].sum().item(), task.train.images.path.stat().st_ino))
 
@@ -68,6 +74,12 @@ def test_processes_that_come_at_once_share_one_file(tmp_path):
     assert len(found) == 1
     forget_cached(tmp_path / "c")
     assert not [p for p in (tmp_path / "c").iterdir() if p.is_dir()]
+
+
+def test_a_small_set_is_read_by_each_process(tmp_path, monkeypatch):
+    monkeypatch.setattr(cache, "WORTH_SHARING", 2**24)
+    assert isinstance(load_task("digits", cache=tmp_path / "small").train.images, torch.Tensor)
+    assert not [p for p in (tmp_path / "small").iterdir() if p.is_dir()]
 
 
 def test_mean_and_deviation_are_those_of_all_pixels():

@@ -24,6 +24,11 @@ def on_disk(tmp_path):
     return load_task(**TASK, cache=tmp_path / "c")
 
 
+@pytest.fixture(autouse=True)
+def small_sets_are_on_disk_too(monkeypatch):
+    monkeypatch.setattr("equipoise.data.cache.WORTH_SHARING", 0)
+
+
 def test_a_streamed_run_is_the_resident_run(tmp_path, monkeypatch):
     options = {"augment": "crop_flip(pad=1)", "mix": "mixup", "sampler": "class_balanced"}
     resident = Run(recipe(**options), load_task(**TASK), CPU)
@@ -54,13 +59,10 @@ def test_the_layout_changes_nothing_but_rounding():
 
 def test_the_clearly_faster_layout_is_chosen(monkeypatch):
     network, x = create_model("cnn_small(width=4)", 3), torch.randn(4, 3, 8, 8)
-    for seconds, expected in (
-        ((1.0, 0.95), "channels_last"),
-        ((1.0, 0.8), "contiguous"),
-        ((1.0, 2.0), "channels_last"),
-    ):
+    monkeypatch.setattr("equipoise.train.layout.SECONDS", 0.0)
+    for seconds, expected in (((1.0, 0.9), "channels_last"), ((1.0, 0.7), "contiguous"), ((1.0, 2.0), "channels_last")):
         times = dict(zip(LAYOUTS.values(), seconds, strict=True))
-        monkeypatch.setattr("equipoise.train.layout._step_seconds", lambda n, i, layout, times=times: times[layout])
+        monkeypatch.setattr("equipoise.train.layout._step", lambda n, i, layout, times=times: lambda: times[layout])
         assert fastest_layout(network, x) == expected
     monkeypatch.undo()
     before = {name: value.clone() for name, value in network.state_dict().items()}

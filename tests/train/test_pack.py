@@ -112,7 +112,8 @@ def test_captured_validation_is_plain_prediction():
             torch.testing.assert_close(logits.cpu(), torch.from_numpy(predict(run, run.task.valid)["logits"]))
 
 
-def test_streamed_images_give_the_resident_runs(tmp_path):
+def test_streamed_images_give_the_resident_runs(tmp_path, monkeypatch):
+    monkeypatch.setattr("equipoise.data.cache.WORTH_SHARING", 0)
     device, options = torch.device("cuda"), {"mix": "mfw", "augment": "crop_flip(pad=1)"}
     recipe = Recipe.make({"model": "cnn_small", "epochs": 2, **options}, TASK, seed=1)
     on_disk = load_task(**recipe.task.__dict__, seed=1, cache=tmp_path / "c").to(device)

@@ -27,6 +27,11 @@ class Source:
     test: Split
     class_names: tuple[str, ...]
 
+    @property
+    def nbytes(self) -> int:
+        """Memory that all images take."""
+        return self.train.images.numel() + self.test.images.numel()
+
     def in_memory(self) -> Source:
         """The same with all images read."""
         return Source(self.train.in_memory(), self.test.in_memory(), self.class_names)
