@@ -49,7 +49,8 @@ def bootstrap_interval(
     bias = special.ndtri(np.clip(below, 0.5 / resamples, 1 - 0.5 / resamples))
     skew = (d**3).sum() / (6 * (d**2).sum() ** 1.5)
     z = bias + special.ndtri([(1 - confidence) / 2, (1 + confidence) / 2])
-    low, high = x.mean() + size * np.quantile(means, special.ndtr(bias + z / (1 - skew * z)))
+    ends = x.mean() + size * np.quantile(means, special.ndtr(bias + z / (1 - skew * z)))
+    low, high = ends.clip(x.min(), x.max())  # no mean lies outside; rounding can
     return float(low), float(high)
 
 
