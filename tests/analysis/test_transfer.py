@@ -96,6 +96,33 @@ def test_the_paper_s_penalties():
     np.testing.assert_allclose(transfer.LAMBDAS, np.logspace(-6, 5, 45), rtol=1e-12)
 
 
+def test_a_start_is_on_the_parabola_in_log_lambda():
+    def theta(lam):
+        u = math.log(lam)
+        return torch.tensor([[1 + 2 * u - 0.5 * u**2, 3.0 - u]], dtype=torch.float64)
+
+    three = [(lam, theta(lam)) for lam in (10.0, 4.0, 1.5)]
+    torch.testing.assert_close(transfer._ahead(three, 0.3), theta(0.3))
+    torch.testing.assert_close(transfer._ahead(three[:1], 0.3), theta(10.0))
+
+
+def test_the_first_start_is_the_minimum_without_weights():
+    samples = transfer._samples(torch.randn(10, 3).double(), torch.tensor([0, 0, 0, 0, 0, 0, 0, 1, 1, 3]))
+    theta = transfer._without_weights(samples)
+    assert theta.shape == (3, 4) and not theta[:, :-1].any()
+    torch.testing.assert_close(theta[:, -1].softmax(0), torch.tensor([0.7, 0.2, 0.1]).double())
+
+
+def test_steps_between_penalties():
+    path = transfer._with_steps([1.0, 0.9, 1e-3], top=20.0)
+    assert {1.0, 0.9, 1e-3} <= set(path) and path == sorted(path, reverse=True)
+    ratios = [high / low for high, low in zip([20.0, *path], path, strict=False)]
+    assert max(ratios) <= transfer.STRIDE * (1 + 1e-6)
+    assert transfer._with_steps(sorted(transfer.LAMBDAS, reverse=True), top=1.0) == sorted(
+        transfer.LAMBDAS, reverse=True
+    )
+
+
 def test_of_equal_accuracies_the_largest_penalty_is_taken():
     x = [[0.0], [1.0], [9.0], [10.0]]
     probe = analysis.linear_probe(x, [0, 0, 1, 1], x, [0, 0, 1, 1], lambdas=[1e-3, 1.0, 1e-1])

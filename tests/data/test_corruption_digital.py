@@ -101,6 +101,13 @@ def test_jpeg_is_near_to_pillow_s(photographs, size, channels, share):
         assert apart < min(0.5, share * (x.double() - theirs).abs().mean())
 
 
+def test_jpeg_colours_end_where_the_image_does(photographs):
+    """28 columns of colour are 14 in two blocks of 8; what fills the second is not to be seen."""
+    x = photographs[..., :28, :28].contiguous()
+    apart = (jpeg.compressed(x, 80).double() - pillow_jpeg(x, 80).double()).abs()
+    assert apart[..., -1].mean() < 1.2 * apart.mean() and apart[..., -1, :].mean() < 1.2 * apart.mean()
+
+
 def test_the_cosine_transform_is_orthogonal_and_that_of_scipy():
     from scipy.fft import dct
 
