@@ -22,7 +22,9 @@ from torch import Tensor
 
 from equipoise.analysis import class_separation, expected_calibration_error, feature_deviation, linear_cka, linear_probe
 from equipoise.analysis.transfer import LAMBDAS, _descend, _for_given_features, _samples
-from equipoise.data import long_tailed_counts
+from equipoise.data import Task, load_task, long_tailed_counts
+from equipoise.study.progress import Progress
+from equipoise.train import Fitting, Recipe, Run
 
 SIZES = (10_000, 25_000, 50_000)
 WIDTH = 512
@@ -227,12 +229,37 @@ def transfer(every: int = 4, classes: int = 100) -> None:
     )
 
 
+# -- training progress -----------------------------------------------------------------------------------------------
+
+
+def progress(repeats: int = 3) -> None:
+    """A training that a study's `progress = true` looks at, beside the same one unseen."""
+    for name, options in (
+        ("fashion_mnist", {"model": "cnn_small", "epochs": 4}),
+        ("digits", {"model": "cnn_small", "epochs": 20}),
+        ("digits", {"model": "resnet20", "epochs": 8}),
+    ):
+        recipe = Recipe.make(options, {"name": name, "imbalance": "long_tailed", "ratio": 10.0}, 0)
+        task = load_task(**vars(recipe.task), seed=0)
+
+        def train(looked_at: bool, recipe: Recipe = recipe, task: Task = task) -> None:
+            run = Run(recipe, task, torch.device("cpu"))
+            fitting = Fitting(run, lambda *_: {}, observer=Progress(run) if looked_at else None)
+            while not fitting.ended:
+                fitting.train_epoch()
+
+        times = in_turns({"unseen": lambda: train(False), "looked at": lambda: train(True)}, repeats)
+        show(f"{options['model']} on {name}, {len(task.train):,} images, {options['epochs']} epochs", times, repeats)
+        print(f"  {times['looked at'] / times['unseen'] - 1:+.1%} of the time", flush=True)
+
+
 SUBJECTS: dict[str, Callable[[], None]] = {
     "separation": separation,
     "cka": cka,
     "deviation": deviation,
     "calibration": calibration,
     "transfer": transfer,
+    "progress": progress,
 }
 
 if __name__ == "__main__":

@@ -26,6 +26,7 @@ from functools import cache
 from pathlib import Path
 
 import torch
+import torch._dynamo
 import torch.nn.functional as F
 from torch import Tensor
 
@@ -45,37 +46,29 @@ def step(loss: Callable[[Tensor, Tensor], Tensor], logits: Tensor, target: Tenso
     return run
 
 
-def block(run: Step, calls: int, device: str) -> float:
-    """Seconds of one call among so many: the fastest on a CPU; on a GPU, which runs behind, their mean."""
+def block(run: Step, device: str) -> float:
+    """Seconds of a call among those of a short while: the fastest on a CPU; on a GPU, which runs behind, their mean."""
+    times, start = [], time.perf_counter()
+    while len(times) < 3 or time.perf_counter() - start < BLOCK:
+        before = time.perf_counter()
+        run()
+        times.append(time.perf_counter() - before)
     if device == "cpu":
-        return min(seconds(run) for _ in range(calls))
-
-    def all_of_them() -> None:
-        for _ in range(calls):
-            run()
-        torch.cuda.synchronize()
-
+        return min(times)
     torch.cuda.synchronize()
-    return seconds(all_of_them) / calls
-
-
-def seconds(run: Step) -> float:
-    start = time.perf_counter()
-    run()
-    return time.perf_counter() - start
+    return (time.perf_counter() - start) / len(times)
 
 
 def side_by_side(baseline: Step, candidate: Step, device: str, budget: float) -> tuple[float, float]:
     """Median seconds of a call of `candidate`, and the median of its ratios to the `baseline` beside it."""
     for run in (baseline, candidate):
-        block(run, 5, device)
-    calls = max(5, round(BLOCK / block(baseline, 5, device)))
+        block(run, device)
     times, ratios, end = [], [], time.perf_counter() + budget
     while time.perf_counter() < end or len(times) < 9:
         if len(times) % 2:  # neither is always the first
-            own, other = block(candidate, calls, device), block(baseline, calls, device)
+            own, other = block(candidate, device), block(baseline, device)
         else:
-            other, own = block(baseline, calls, device), block(candidate, calls, device)
+            other, own = block(baseline, device), block(candidate, device)
         times.append(own)
         ratios.append(own / other)
     return statistics.median(times), statistics.median(ratios)
@@ -89,7 +82,7 @@ def copy_bandwidth(device: str) -> float:
     def copy() -> None:
         target.copy_(source)
 
-    times = [block(copy, 1, device) for _ in range(20)]
+    times = [block(copy, device) for _ in range(20)]
     return 2 * source.nbytes / statistics.median(times[5:])
 
 
@@ -176,7 +169,6 @@ def page(options: argparse.Namespace) -> Iterator[str]:
                 continue
             cells = [measured(card, size, classes, mode, options) for size, classes in sizes]
             yield f"| {card.name if card else '*baseline against itself*'} | {' | '.join(cells)} |"
-            torch.compiler.reset()
 
 
 def main() -> None:
@@ -193,6 +185,7 @@ def main() -> None:
     options.seconds = options.seconds or (0.3 if on_gpu else 3.0)
     options.bandwidth = copy_bandwidth("cuda") if on_gpu else None
     torch.set_num_threads(options.threads)
+    torch._dynamo.config.recompile_limit = 1000  # all losses share one `forward`, and each size is compiled anew
     settle_allocator()
     for line in page(options):
         print(line, flush=True)

@@ -77,7 +77,6 @@ def minimise(
     for iteration in range(1, MAX_ITERATIONS + 1):
         if weight_gap(problem, at) <= tolerance:
             at = with_best_bias(problem, at, tolerance)
-            pairs.clear()
             if gap(problem, at) <= tolerance:
                 break
         if model is None or iteration % REFRESH == 0:

@@ -23,6 +23,9 @@ def reduce(values: Tensor, reduction: str) -> Tensor:
 
 def label_rows(like: Tensor, target: Tensor, label: float, others: float) -> Tensor:
     """A tensor like `like` (N, C) with the number `label` at each row's label and `others` elsewhere."""
+    if torch.compiler.is_compiling():  # a comparison becomes part of what follows
+        at_label = target[:, None] == torch.arange(like.shape[1], device=like.device)
+        return torch.where(at_label, label, others).to(like.dtype)
     return torch.full_like(like, others).scatter_(1, target[:, None], label)
 
 
@@ -98,12 +101,6 @@ class FusedLoss(Loss):
         raise NotImplementedError
 
 
-def autograd_only(logits: Tensor) -> bool:
-    """Whether no gradient is wanted, or a compiler or `torch.func` sees to it."""
-    wanted = logits.requires_grad and torch.is_grad_enabled()
-    return not wanted or torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active()
-
-
 class ClosedForm(NamedTuple):
     """What a loss is at some logits: values (N,) or (N, 1), and their slope `slope` · `factor`.
 
@@ -124,7 +121,8 @@ def by_closed_form(
     Autograd would make two to four times as many passes over the logits. Where no gradient is wanted, or the gradient
     of one, `formula` is used, as it is by `torch.compile` and `torch.func`.
     """
-    if autograd_only(logits):
+    wanted = logits.requires_grad and torch.is_grad_enabled()
+    if not wanted or torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active():
         return reduce(formula(logits), reduction)
     return _ByClosedForm.apply(logits, reduction, closed, formula)
 
@@ -145,8 +143,6 @@ class _ByClosedForm(torch.autograd.Function):
             return torch.autograd.grad(value, logits, grad, create_graph=True)[0], None, None, None
         if ctx.reduction == "none":
             return slope * (grad[:, None] * ctx.factor), None, None, None
-        scale = (
-            float(grad) if grad.is_cpu else grad
-        )  # a plain number spares a CPU some calls; a GPU would be waited for
         count = len(slope) if ctx.reduction == "mean" and len(slope) else 1
-        return slope * (scale * (ctx.factor / count)), None, None, None
+        number = float(grad) if grad.is_cpu else grad  # quicker on a CPU; on a GPU it would wait for the device
+        return slope * (number * (ctx.factor / count)), None, None, None

@@ -16,9 +16,12 @@ def logit_adjusted_loss(
 ) -> Tensor:
     """Logit-adjusted loss: logits (N, C), target (N,), class_counts (C,) -> (N,). See `LogitAdjustedLoss`."""
     logits = full_precision(logits)
-    # counts do for the prior: dividing by their sum moves all logits alike. xlogy is 0 at tau 0 for an empty class too
-    adjustment = torch.xlogy(tau, class_counts.to(logits))
-    return shifted_cross_entropy(logits, target, adjustment, reduction)
+    return shifted_cross_entropy(logits, target, _adjustment(class_counts.to(logits), tau), reduction)
+
+
+def _adjustment(counts: Tensor, tau: float) -> Tensor:
+    """τ log n: counts do for the prior, since dividing by their sum moves all logits alike."""
+    return tau * counts.log() if tau else torch.zeros_like(counts)  # an empty class's logarithm is -inf
 
 
 @register(
@@ -59,7 +62,7 @@ class LogitAdjustedLoss(FusedLoss):
         self.tau = checks.at_least("tau", tau, 0)
 
     def derived(self) -> Tensor:
-        return torch.xlogy(self.tau, self.class_counts.double())
+        return _adjustment(self.class_counts.double(), self.tau)
 
     def reduced(self, logits: Tensor, target: Tensor, reduction: str) -> Tensor:
         logits = full_precision(logits)

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from .. import checks
 from ..core import full_precision, register
-from ._base import ClosedForm, FusedLoss, by_closed_form
+from ._base import ClosedForm, FusedLoss, by_closed_form, label_rows
 
 
 def sigmoid_focal_loss(logits: Tensor, target: Tensor, gamma: float = 2.0, *, reduction: str = "none") -> Tensor:
@@ -15,15 +15,12 @@ def sigmoid_focal_loss(logits: Tensor, target: Tensor, gamma: float = 2.0, *, re
     logits = full_precision(logits)
     y = target[:, None]
 
-    def flipped(z: Tensor) -> Tensor:  # the paper's -z^t: the larger, the more wrong
-        return z.scatter(1, y, -z.gather(1, y))
-
     def formula(z: Tensor) -> Tensor:
-        wrong = flipped(z)
+        wrong = label_rows(z, target, -1, 1) * z  # the paper's -z^t: the larger, the more wrong
         return (wrong.sigmoid() ** gamma * F.softplus(wrong)).sum(1)
 
     def closed(z: Tensor) -> ClosedForm:
-        wrong = flipped(z)
+        wrong = z.scatter(1, y, -z.gather(1, y))
         cost, q = F.softplus(wrong), wrong.sigmoid_()
         fade = q**gamma
         values = cost.mul_(fade).sum(1)

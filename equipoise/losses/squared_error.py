@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from .. import checks
 from ..core import full_precision, register
 from ._base import ClosedForm, FusedLoss, by_closed_form, label_rows
+from ._softmax import many
 
 
 def squared_error_loss(
@@ -22,11 +24,17 @@ def squared_error_loss(
 ) -> Tensor:
     """Squared error of each sample: logits (N, C), target (N,) -> (N,). See `SquaredErrorLoss`."""
     logits = full_precision(logits)
-    scale = loss_scale / (logits.shape[1] if per_class else 1)
+    n, c = logits.shape
+    scale = loss_scale / (c if per_class else 1)
 
-    def formula(z: Tensor) -> Tensor:
-        weight, aim = label_rows(z, target, kappa, 1), label_rows(z, target, magnitude, 0)
-        return scale * (weight * (z - aim) ** 2).sum(1)
+    def formula(z: Tensor, reduction: str = "none") -> Tensor:
+        # the mean of (w z - w aim)² over all n · c, or c, of them: w² undoes the division where the formula has none
+        root = (scale * c * (n if reduction == "sum" else 1)) ** 0.5
+        weights = label_rows(z, target, root * kappa**0.5, root)
+        aims = label_rows(z, target, root * kappa**0.5 * magnitude, 0)
+        if reduction == "none":
+            return F.mse_loss(weights * z, aims, reduction="none").mean(1)
+        return F.mse_loss(weights * z, aims)
 
     def closed(z: Tensor) -> ClosedForm:
         y = target[:, None]
@@ -35,7 +43,7 @@ def squared_error_loss(
         values = torch.linalg.vector_norm(errors, dim=1).square_().mul_(scale)
         return ClosedForm(values, errors.scatter_(1, y, kappa * miss), 2 * scale)
 
-    return by_closed_form(logits, reduction, closed, formula)
+    return by_closed_form(logits, reduction, closed, formula) if many(logits) else formula(logits, reduction)
 
 
 @register(

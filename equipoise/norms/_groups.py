@@ -67,12 +67,16 @@ def grouped_norm(
     if x.device.type != "cpu" and one_channel and blocks == 1 and x.numel() > groups:
         y, mean, var = batch_norm(x, weight, bias, eps)
         return y, Statistics(mean[None], var[None] * (1 - groups / x.numel()), n, n)
-    # blocks of several channels have kernels in `_triton_blocks`, held back until this version has run on a GPU
-    if on_triton(x) and x.dtype != torch.float64 and one_channel:
-        from ._triton import GhostNormTriton
+    if on_triton(x) and x.dtype != torch.float64:
+        if one_channel:
+            from ._triton import GhostNormTriton
 
-        y, mean, var = GhostNormTriton.apply(x, weight, bias, size, blocks, eps)
-        return y, Statistics(mean, var, size, n)
+            y, mean, var = GhostNormTriton.apply(x, weight, bias, size, blocks, eps)
+            return y, Statistics(mean, var, size, n)
+        from ._triton_blocks import BlockNormTriton
+
+        y, mean, var = BlockNormTriton.apply(x, weight, bias, size, blocks, groups, eps)
+        return y, Statistics(mean, var, 1, n)
     if x.device.type == "cpu" and not torch.compiler.is_compiling():
         from ._cpu import block_norm
 

@@ -42,7 +42,11 @@ def example_weighted_norm(
     if not len(x):
         return x
     graph = torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in (x, weight, bias))
-    if on_triton(x) and x.dtype != torch.float64 and not graph and groups == x.shape[1]:
+    if on_triton(x) and x.dtype != torch.float64 and not graph:
+        if groups < x.shape[1]:
+            from ._triton_blocks import weighed_groups
+
+            return weighed_groups(x, mean, var, weight, bias, alpha, eps, groups)
         from ._triton_weighing import example_weighted_triton
 
         return example_weighted_triton(x, mean, var, weight, bias, alpha, eps)

@@ -14,8 +14,9 @@ from ..models import Network, PlanarHead
 from ..norms import output_range
 from ..train import Run
 
-MOMENTS = 20  # epochs at which a training is looked at, at most
-SHARE = 0.2  # of the images that training passes over are passed over again, without a backward pass, at most
+MOMENTS = 5, 20  # epochs at which a training is looked at, at least and at most
+SHARE = 0.08  # of the training's time is for looking; more only where so few images give no curve
+FORWARD = 0.3  # of the time that an image takes in training is that of its forward pass
 LEAST = 10  # images of a class that are looked at, where it has them
 CHUNK = 512
 
@@ -31,10 +32,10 @@ class Progress:
     """
 
     def __init__(self, run: Run) -> None:
-        self.run, epochs = run, run.plan.epochs
-        moments = min(MOMENTS, epochs)
-        self.moments = {round(float(e)) for e in np.linspace(1, epochs, moments)}
-        self.part = run.task.train.take(_part(run.task.train.labels, min(1.0, SHARE * epochs / moments)))
+        self.run, train = run, run.task.train
+        moments, share = _within_budget(run)
+        self.moments = {round(float(e)) for e in np.linspace(run.plan.epochs, 1, moments)}  # if one only, the last
+        self.part = train.take(_part(train.labels, share))
         self.seen: dict[str, list[Tensor]] = {}
 
     def after_epoch(self, epoch: int) -> None:
@@ -108,6 +109,19 @@ def _features(network: Network, x: Tensor) -> Tensor:
     features = network.output(x).features
     assert features is not None, "our networks all give features"
     return features.float()
+
+
+def _within_budget(run: Run) -> tuple[int, float]:
+    """How often the time allows to look, and then at what share of the training images.
+
+    A look costs the forward passes of the part and of the validation images, and what does not depend on them, about
+    four batches of training.
+    """
+    train, fixed = len(run.task.train), FORWARD * len(run.task.valid) + 4 * run.batch_size
+    budget = SHARE * run.plan.epochs * train  # in images of training
+    least = FORWARD * len(_part(run.task.train.labels, 0))
+    moments = min(run.plan.epochs, max(MOMENTS[0], min(MOMENTS[1], int(budget / (fixed + least)))))
+    return moments, min(1.0, max(0.0, (budget / moments - fixed) / (FORWARD * train)))
 
 
 def _part(labels: Tensor, share: float) -> Tensor:

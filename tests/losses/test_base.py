@@ -87,9 +87,10 @@ def test_what_is_derived_from_the_counts_is_derived_once_and_anew_when_they_chan
     assert loss.ready(logits.double()).tolist() == [6, 8]
     loss.class_counts[0] = 5
     assert loss.ready(logits.double()).tolist() == [10, 8]
-    loss.class_counts = torch.tensor([1, 1])
-    assert loss.ready(logits.double()).tolist() == [2, 2]
-    assert loss.asked == asked + 3
+    for counts in ([1, 1], [1, 2]):
+        loss.class_counts = torch.tensor(counts)
+        assert loss.ready(logits.double()).tolist() == [2 * n for n in counts]
+    assert loss.asked == asked + 4
     assert loss.ready(logits.to("meta").double()).is_meta
 
 

@@ -62,8 +62,16 @@ def test_it_goes_on_after_a_stop(tmp_path):
 
 
 def test_few_epochs_are_looked_at_and_few_images():
-    watched = fitting(epochs=100)
-    assert len(watched.observer.moments) == 20 and {1, 100} <= watched.observer.moments
+    looks = {}
+    for epochs in (1, 3, 20, 200, 2000):
+        watched = fitting(epochs=epochs, batch_size=32)
+        looks[epochs] = len(watched.observer.moments)
+        assert max(watched.observer.moments) == epochs and (epochs == 1 or 1 in watched.observer.moments)
+        if epochs >= 200:  # in images of training: a forward pass counts a third, the rest is some four batches
+            task, part = watched.run.task, watched.observer.part
+            cost = looks[epochs] * ((len(part) + len(task.valid)) / 3.4 + 4 * 32)
+            assert 0.04 < cost / (epochs * len(task.train)) < 0.09 or len(part) == len(task.train)
+    assert (looks[1], looks[3], looks[20], looks[2000]) == (1, 3, 5, 20) and 5 < looks[200] < 20
     labels = torch.tensor([0] * 500 + [1] * 50 + [2] * 3)
     rows = _part(labels, 0.1)
     assert torch.bincount(labels[rows]).tolist() == [50, LEAST, 3]
