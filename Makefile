@@ -25,17 +25,21 @@ docs: $(READY)  ## rebuild docs/methods from the docstrings
 	$(BIN)/python docs/build_pages.py
 
 clean:
-	rm -rf $(VENV) build dist *.egg-info runs
+	rm -rf $(VENV) build dist *.egg-info runs equipoise/native/*.so
 
-$(READY): pyproject.toml constraints.txt
+$(READY): pyproject.toml setup.py constraints.txt $(wildcard equipoise/native/*.[ch])
+	@command -v cc >/dev/null || $(call apt,gcc libc6-dev) || echo "no C compiler: installed without the CPU kernels"
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
 	touch $@
 
-# The tests open the report in a real browser. As root on Debian it is installed; elsewhere those tests skip and say why.
+# What is not Python is installed as root on Debian; elsewhere things work without it, slower, or the tests skip and say why.
+apt = { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && (apt-get update -qq && DEBIAN_FRONTEND=noninteractive \
+	apt-get install -y -qq --no-install-recommends $(1)) >/dev/null 2>&1; }
+
+# The tests open the report in a real browser.
 .PHONY: browser
 browser:
 	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null || \
-	{ [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && \
-	  (apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium) >/dev/null 2>&1; } || \
+	$(call apt,chromium) || \
 	echo "no chromium: the browser tests will be skipped"

@@ -235,9 +235,9 @@ def transfer(every: int = 4, classes: int = 100) -> None:
 def progress(repeats: int = 3) -> None:
     """A training that a study's `progress = true` looks at, beside the same one unseen."""
     for name, options in (
-        ("fashion_mnist", {"model": "cnn_small", "epochs": 4}),
+        ("fashion_mnist", {"model": "cnn_small", "epochs": 3}),
         ("digits", {"model": "cnn_small", "epochs": 20}),
-        ("digits", {"model": "resnet20", "epochs": 8}),
+        ("digits", {"model": "resnet32", "epochs": 10}),
     ):
         recipe = Recipe.make(options, {"name": name, "imbalance": "long_tailed", "ratio": 10.0}, 0)
         task = load_task(**vars(recipe.task), seed=0)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from .. import checks
+from .. import checks, native
 from ..core import signature_repr
 
 REDUCTIONS = ("mean", "sum", "none")
@@ -101,48 +101,37 @@ class FusedLoss(Loss):
         raise NotImplementedError
 
 
-class ClosedForm(NamedTuple):
-    """What a loss is at some logits: values (N,) or (N, 1), and their slope `slope` · `factor`.
-
-    `slope` is (N, C); `factor`, a number or a tensor of shape (C,) or (N, 1), is left to the incoming gradient, which
-    spares `slope` a pass.
-    """
-
-    values: Tensor
-    slope: Tensor
-    factor: Tensor | float = 1.0
+Formula = Callable[[Tensor, str], Tensor]  # logits (N, C) and the reduction -> (N,) or a number
+Kernel = Callable[[Tensor, str], tuple[Tensor, Tensor]]  # the same, and the slope of the logits (N, C)
 
 
-def by_closed_form(
-    logits: Tensor, reduction: str, closed: Callable[[Tensor], ClosedForm], formula: Callable[[Tensor], Tensor]
-) -> Tensor:
-    """The loss `formula`, (N, C) -> (N,), reduced, whose value and slope come from `closed` at once.
+def in_one_call(logits: Tensor, target: Tensor, reduction: str, formula: Formula, kernel: Kernel) -> Tensor:
+    """The loss `formula` at full-precision logits, where possible by a `kernel` that finds value and slope at once.
 
-    Autograd would make two to four times as many passes over the logits. Where no gradient is wanted, or the gradient
-    of one, `formula` is used, as it is by `torch.compile` and `torch.func`.
+    The kernels (`equipoise.native`) are for training on a CPU. Autograd takes two to four times as many passes over the
+    logits, and for few of them the time of a dozen operations instead of one.
     """
     wanted = logits.requires_grad and torch.is_grad_enabled()
-    if not wanted or torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active():
-        return reduce(formula(logits), reduction)
-    return _ByClosedForm.apply(logits, reduction, closed, formula)
+    if wanted and len(target) and target.dtype is torch.int64 and native.suits(logits):
+        return _InOneCall.apply(logits, reduction, formula, kernel)
+    return formula(logits, reduction)
 
 
-class _ByClosedForm(torch.autograd.Function):
+class _InOneCall(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, logits: Tensor, reduction: str, closed: Any, formula: Any) -> Tensor:
-        values, slope, ctx.factor = closed(logits)
+    def forward(ctx: Any, logits: Tensor, reduction: str, formula: Formula, kernel: Kernel) -> Tensor:
+        value, slope = kernel(logits, reduction)
         ctx.save_for_backward(logits, slope)
         ctx.reduction, ctx.formula = reduction, formula
-        return reduce(values, reduction)
+        return value
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None, None]:
         logits, slope = ctx.saved_tensors
         if torch.is_grad_enabled():  # create_graph=True
-            value = reduce(ctx.formula(logits), ctx.reduction)
+            value = ctx.formula(logits, ctx.reduction)
             return torch.autograd.grad(value, logits, grad, create_graph=True)[0], None, None, None
         if ctx.reduction == "none":
-            return slope * (grad[:, None] * ctx.factor), None, None, None
-        count = len(slope) if ctx.reduction == "mean" and len(slope) else 1
-        number = float(grad) if grad.is_cpu else grad  # quicker on a CPU; on a GPU it would wait for the device
-        return slope * (number * (ctx.factor / count)), None, None, None
+            return slope * grad[:, None], None, None, None
+        factor = float(grad)
+        return slope if factor == 1 else slope * factor, None, None, None

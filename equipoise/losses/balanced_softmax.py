@@ -7,13 +7,13 @@ from torch import Tensor
 from .. import checks
 from ..core import full_precision, register
 from ._base import FusedLoss
-from ._softmax import shifted_cross_entropy
+from ._softmax import cross_entropy
 
 
 def balanced_softmax_loss(logits: Tensor, target: Tensor, class_counts: Tensor, *, reduction: str = "none") -> Tensor:
     """Balanced softmax: logits (N, C), target (N,), class_counts (C,) -> (N,). See `BalancedSoftmaxLoss`."""
     logits = full_precision(logits)
-    return shifted_cross_entropy(logits, target, class_counts.to(logits).log(), reduction)
+    return cross_entropy(logits, target, reduction, shift=class_counts.to(logits).log())
 
 
 @register("balanced_softmax", kind="loss", year=2020, arxiv="2007.10740")
@@ -47,4 +47,4 @@ class BalancedSoftmaxLoss(FusedLoss):
 
     def reduced(self, logits: Tensor, target: Tensor, reduction: str) -> Tensor:
         logits = full_precision(logits)
-        return shifted_cross_entropy(logits, target, self.ready(logits), reduction)
+        return cross_entropy(logits, target, reduction, shift=self.ready(logits))

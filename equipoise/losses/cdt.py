@@ -20,7 +20,7 @@ def cdt_loss(logits: Tensor, target: Tensor, temperatures: Tensor, *, reduction:
     """CDT of each sample: logits (N, C), target (N,), temperatures (C,) -> (N,). See `CDTLoss`."""
     logits = full_precision(logits)
     coolness = temperatures.to(logits).reciprocal()
-    return cross_entropy(logits, target, reduction, lambda z: z * coolness, coolness)
+    return cross_entropy(logits, target, reduction, scale=coolness)
 
 
 @register(

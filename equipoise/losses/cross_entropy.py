@@ -11,7 +11,7 @@ from ._softmax import cross_entropy
 
 def cross_entropy_loss(logits: Tensor, target: Tensor, *, reduction: str = "none") -> Tensor:
     """Cross-entropy of each sample: logits (N, C), target (N,) -> (N,). See `CrossEntropyLoss`."""
-    return cross_entropy(full_precision(logits), target, reduction, times=4)
+    return cross_entropy(full_precision(logits), target, reduction)
 
 
 @register("cross_entropy", kind="loss")

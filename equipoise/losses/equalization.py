@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 import torch
 from torch import Tensor
 
 from .. import checks
 from ..core import full_precision, register
-from ._base import FusedLoss
-from ._softmax import cross_entropy, many
+from ..native.losses import softmax_loss
+from ._base import FusedLoss, in_one_call
+from ._softmax import nll
 
 HUGE = 1e38  # taken from a logit that is left out: e^z is 0 then, and so is its slope
-TABLE = 2**20
 
 
 def equalization_loss(
@@ -28,29 +26,29 @@ def equalization_loss(
     """Softmax equalization loss: logits (N, C), target (N,), rare (C,) of bools -> (N,). See `EqualizationLoss`."""
     logits = full_precision(logits)
     rare = rare.to(logits)
-    left_out = draw(logits, gamma, generator).scatter_(1, target[:, None], 0)
-    return cross_entropy(logits, target, reduction, lambda z: z.addcmul(left_out, rare))
+    seeds: list[Tensor] = []  # of the rows, once the kernel has drawn by them
+
+    def formula(z: Tensor, reduction: str) -> Tensor:
+        if seeds:
+            left_out = drawn_by(seeds[0], z.shape[1], gamma)
+        else:
+            left_out = torch.rand(z.shape, generator=generator, dtype=z.dtype, device=z.device) < gamma
+        others = left_out.scatter(1, target[:, None], False).to(z)
+        return nll(z.addcmul(others, rare, value=-HUGE), target, reduction)
+
+    def kernel(z: Tensor, reduction: str) -> tuple[Tensor, Tensor]:
+        seeds.append(torch.randint(2**32, target.shape, generator=generator))
+        return softmax_loss(z, target, reduction, rare=rare, seeds=seeds[0], left_out=gamma)
+
+    return in_one_call(logits, target, reduction, formula, kernel)
 
 
-def draw(logits: Tensor, gamma: float, generator: torch.Generator | None = None) -> Tensor:
-    """(N, C): far below 0 with probability `gamma`, otherwise 0.
-
-    A CPU draws a random number in the time of five logits' softmax. Where there are many logits, a sample therefore
-    gets a stretch of a table of 2^20 draws that is always the same, from a random place on: samples are independent
-    of each other, and the classes of a sample as far as the table's neighbours are.
-    """
-    n, c = logits.shape
-    if not many(logits) or c > TABLE // 2 or torch.compiler.is_compiling():
-        uniform = torch.rand(n, c, generator=generator, dtype=logits.dtype, device=logits.device)
-        return uniform.sub_(gamma).clamp_max_(0).mul_(HUGE)
-    starts = torch.randint(TABLE - c + 1, (n,), generator=generator)
-    return _table(gamma, logits.dtype).unfold(0, c, 1).index_select(0, starts)
-
-
-@lru_cache(maxsize=4)
-def _table(gamma: float, dtype: torch.dtype) -> Tensor:
-    order = torch.randperm(TABLE, generator=torch.Generator().manual_seed(0))
-    return torch.where(order < round(gamma * TABLE), -HUGE, 0.0).to(dtype)
+def drawn_by(seeds: Tensor, num_classes: int, gamma: float) -> Tensor:
+    """(N, C) of bools, true with probability `gamma`: what the kernel draws for rows with these seeds."""
+    h = (seeds[:, None] + torch.arange(num_classes) * 0x9E3779B9) % 2**32
+    for shift, factor in ((16, 0x85EBCA6B), (13, 0xC2B2AE35)):
+        h = (h ^ (h >> shift)) * factor % 2**32
+    return (h ^ (h >> 16)) >> 8 < int(gamma * 2**24)
 
 
 @register(

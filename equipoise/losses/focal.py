@@ -7,8 +7,9 @@ from torch import Tensor
 
 from .. import checks
 from ..core import full_precision, register
-from ._base import ClosedForm, FusedLoss, by_closed_form, reduce
-from ._softmax import cross_entropy, many, softmax_cost
+from ..native.losses import softmax_loss
+from ._base import FusedLoss, in_one_call, reduce
+from ._softmax import nll
 
 
 def focal_loss(logits: Tensor, target: Tensor, gamma: float = 2.0, *, reduction: str = "none") -> Tensor:
@@ -16,23 +17,16 @@ def focal_loss(logits: Tensor, target: Tensor, gamma: float = 2.0, *, reduction:
     logits = full_precision(logits)
     tiny = torch.finfo(logits.dtype).tiny
 
-    def formula(z: Tensor) -> Tensor:
-        cost = cross_entropy(z, target)
+    def formula(z: Tensor, reduction: str) -> Tensor:
+        cost = nll(z, target)
         q = -torch.expm1(-cost)  # 1 - p_y
         # at 0 a power below 1 has no finite slope
-        return (q if gamma >= 1 else q.clamp_min(tiny)) ** gamma * cost
+        return reduce((q if gamma >= 1 else q.clamp_min(tiny)) ** gamma * cost, reduction)
 
-    def closed(z: Tensor) -> ClosedForm:
-        cost, slope = softmax_cost(z, target)
-        q = torch.expm1(-cost).neg_().clamp_min_(tiny)
-        fade = q**gamma
-        values = fade * cost
-        factor = torch.addcdiv(fade, values * (1 - q), q, value=gamma)  # q^γ + γ q^(γ-1) p cost
-        return ClosedForm(values, slope, factor)
+    def kernel(z: Tensor, reduction: str) -> tuple[Tensor, Tensor]:
+        return softmax_loss(z, target, reduction, gamma=gamma)
 
-    if many(logits):
-        return by_closed_form(logits, reduction, closed, formula)
-    return reduce(formula(logits), reduction)
+    return in_one_call(logits, target, reduction, formula, kernel)
 
 
 @register(

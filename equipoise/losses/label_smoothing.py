@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor
 
 from .. import checks
 from ..core import full_precision, register
-from ._base import ClosedForm, FusedLoss, by_closed_form, label_rows
-from ._softmax import log_softmax, many, softmax_cost
+from ..native.losses import softmax_loss
+from ._base import FusedLoss, in_one_call, label_rows
+from ._softmax import log_softmax
 
 
 def label_smoothing_loss(logits: Tensor, target: Tensor, alpha: float = 0.1, *, reduction: str = "none") -> Tensor:
@@ -16,19 +16,16 @@ def label_smoothing_loss(logits: Tensor, target: Tensor, alpha: float = 0.1, *, 
     logits = full_precision(logits)
     share = alpha / logits.shape[1]
 
-    def formula(z: Tensor, reduction: str = "none") -> Tensor:
+    def formula(z: Tensor, reduction: str) -> Tensor:
         # on the numbers that make up t, factors cost nothing
         scale = -1 / (1 - alpha) / (len(target) if reduction == "mean" and len(target) else 1)
         costs = label_rows(z, target, scale * (1 - alpha + share), scale * share) * log_softmax(z)
         return costs.sum(1) if reduction == "none" else costs.sum()
 
-    def closed(z: Tensor) -> ClosedForm:
-        y = target[:, None]
-        cost, slope = softmax_cost(z, target, share=1 - alpha)  # p - t, but for the share
-        values = torch.add(cost, z.gather(1, y) - z.mean(1, True), alpha=alpha)  # cost is log Σ e^z - z_y
-        return ClosedForm(values / (1 - alpha), slope.sub_(share), 1 / (1 - alpha))
+    def kernel(z: Tensor, reduction: str) -> tuple[Tensor, Tensor]:
+        return softmax_loss(z, target, reduction, smooth=alpha / (1 - alpha))
 
-    return by_closed_form(logits, reduction, closed, formula) if many(logits) else formula(logits, reduction)
+    return in_one_call(logits, target, reduction, formula, kernel)
 
 
 @register(

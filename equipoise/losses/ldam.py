@@ -23,13 +23,7 @@ def ldam_loss(
     """LDAM of each sample: logits (N, C), target (N,), margins (C,) -> (N,). See `LDAMLoss`."""
     logits = full_precision(logits)
     margins = margins.to(logits)
-    return _loss_at(torch.full_like(margins, scale), -scale * margins, logits, target, reduction)
-
-
-def _loss_at(scales: Tensor, shifts: Tensor, logits: Tensor, target: Tensor, reduction: str) -> Tensor:
-    """Cross-entropy of s·z, the label's shifted by -s·m_y: both are (C,) and the logits (N, C) in full precision."""
-    y, shift = target[:, None], shifts.index_select(0, target)[:, None]
-    return cross_entropy(logits, target, reduction, lambda z: (scales * z).scatter_add_(1, y, shift), scales)
+    return cross_entropy(logits, target, reduction, scale=torch.full_like(margins, scale), at_label=-scale * margins)
 
 
 @register(
@@ -84,4 +78,4 @@ class LDAMLoss(FusedLoss):
     def reduced(self, logits: Tensor, target: Tensor, reduction: str) -> Tensor:
         logits = full_precision(logits)
         scales, shifts = self.ready(logits)
-        return _loss_at(scales, shifts, logits, target, reduction)
+        return cross_entropy(logits, target, reduction, scale=scales, at_label=shifts)

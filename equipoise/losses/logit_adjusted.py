@@ -8,7 +8,7 @@ from torch import Tensor
 from .. import checks
 from ..core import full_precision, register
 from ._base import FusedLoss
-from ._softmax import shifted_cross_entropy
+from ._softmax import cross_entropy
 
 
 def logit_adjusted_loss(
@@ -16,7 +16,7 @@ def logit_adjusted_loss(
 ) -> Tensor:
     """Logit-adjusted loss: logits (N, C), target (N,), class_counts (C,) -> (N,). See `LogitAdjustedLoss`."""
     logits = full_precision(logits)
-    return shifted_cross_entropy(logits, target, _adjustment(class_counts.to(logits), tau), reduction)
+    return cross_entropy(logits, target, reduction, shift=_adjustment(class_counts.to(logits), tau))
 
 
 def _adjustment(counts: Tensor, tau: float) -> Tensor:
@@ -66,4 +66,4 @@ class LogitAdjustedLoss(FusedLoss):
 
     def reduced(self, logits: Tensor, target: Tensor, reduction: str) -> Tensor:
         logits = full_precision(logits)
-        return shifted_cross_entropy(logits, target, self.ready(logits), reduction)
+        return cross_entropy(logits, target, reduction, shift=self.ready(logits))

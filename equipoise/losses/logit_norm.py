@@ -7,8 +7,9 @@ from torch import Tensor
 
 from .. import checks
 from ..core import full_precision, register
-from ._base import ClosedForm, FusedLoss, by_closed_form
-from ._softmax import cross_entropy, softmax_cost
+from ..native.losses import softmax_loss
+from ._base import FusedLoss, in_one_call
+from ._softmax import nll
 
 SMALLEST_NORM = 1e-6  # the released code's guard: the square root of 1e-12
 
@@ -21,18 +22,13 @@ def normalized_logits(logits: Tensor, tau: float = 0.04) -> Tensor:
 def logit_norm_loss(logits: Tensor, target: Tensor, tau: float = 0.04, *, reduction: str = "none") -> Tensor:
     """Cross-entropy of normalized logits: logits (N, C), target (N,) -> (N,). See `LogitNormLoss`."""
 
-    def formula(z: Tensor) -> Tensor:
-        return cross_entropy(normalized_logits(z, tau), target)
+    def formula(z: Tensor, reduction: str) -> Tensor:
+        return nll(normalized_logits(z, tau), target, reduction)
 
-    def closed(z: Tensor) -> ClosedForm:
-        norm = torch.linalg.vector_norm(z, dim=1, keepdim=True)
-        gain = (tau * norm.clamp_min(SMALLEST_NORM)).reciprocal_()
-        values, slope = softmax_cost(z, target, lambda z: z * gain)
-        # of this slope only what is at right angles to z reaches the logits
-        along = (slope * z).sum(1, True).div_(norm.square()).masked_fill_(norm <= SMALLEST_NORM, 0)
-        return ClosedForm(values, slope.addcmul_(z, along, value=-1), gain)
+    def kernel(z: Tensor, reduction: str) -> tuple[Tensor, Tensor]:
+        return softmax_loss(z, target, reduction, tau=tau)
 
-    return by_closed_form(full_precision(logits), reduction, closed, formula)
+    return in_one_call(full_precision(logits), target, reduction, formula, kernel)
 
 
 @register(

@@ -6,17 +6,24 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from ..core import full_precision, register
-from ._base import FusedLoss, label_rows
+from ..native import losses as native
+from ._base import FusedLoss, in_one_call, label_rows
 
 
 def sigmoid_loss(logits: Tensor, target: Tensor, *, reduction: str = "none") -> Tensor:
     """Sigmoid cross-entropy of each sample: logits (N, C), target (N,) -> (N,). See `SigmoidLoss`."""
-    logits = full_precision(logits)
-    one_hot = label_rows(logits, target, 1, 0)
-    if reduction == "none":
-        return F.binary_cross_entropy_with_logits(logits, one_hot, reduction="none").sum(1)
-    total = F.binary_cross_entropy_with_logits(logits, one_hot, reduction="sum")
-    return total / len(target) if reduction == "mean" else total
+
+    def formula(z: Tensor, reduction: str) -> Tensor:
+        one_hot = label_rows(z, target, 1, 0)
+        if reduction == "none":
+            return F.binary_cross_entropy_with_logits(z, one_hot, reduction="none").sum(1)
+        total = F.binary_cross_entropy_with_logits(z, one_hot, reduction="sum")
+        return total / len(target) if reduction == "mean" else total
+
+    def kernel(z: Tensor, reduction: str) -> tuple[Tensor, Tensor]:
+        return native.sigmoid_loss(z, target, reduction)
+
+    return in_one_call(full_precision(logits), target, reduction, formula, kernel)
 
 
 @register("sigmoid", kind="loss", year=2021, arxiv="2010.16402", companions={"head": "linear(prior='classes')"})

@@ -7,28 +7,22 @@ from torch import Tensor
 
 from .. import checks
 from ..core import full_precision, register
-from ._base import ClosedForm, FusedLoss, by_closed_form, label_rows
+from ..native.losses import sigmoid_loss
+from ._base import FusedLoss, in_one_call, label_rows, reduce
 
 
 def sigmoid_focal_loss(logits: Tensor, target: Tensor, gamma: float = 2.0, *, reduction: str = "none") -> Tensor:
     """Sigmoid focal loss of each sample: logits (N, C), target (N,) -> (N,). See `SigmoidFocalLoss`."""
-    logits = full_precision(logits)
-    y = target[:, None]
 
-    def formula(z: Tensor) -> Tensor:
+    def formula(z: Tensor, reduction: str) -> Tensor:
         wrong = label_rows(z, target, -1, 1) * z  # the paper's -z^t: the larger, the more wrong
-        return (wrong.sigmoid() ** gamma * F.softplus(wrong)).sum(1)
+        fade = (gamma * F.logsigmoid(wrong)).exp()  # the logarithm of a sigmoid has a slope where the sigmoid is 0
+        return reduce((fade * F.softplus(wrong)).sum(1), reduction)
 
-    def closed(z: Tensor) -> ClosedForm:
-        wrong = z.scatter(1, y, -z.gather(1, y))
-        cost, q = F.softplus(wrong), wrong.sigmoid_()
-        fade = q**gamma
-        values = cost.mul_(fade).sum(1)
-        # q^γ (q + γ (1 - q) softplus); cost has its factor q^γ by now
-        slope = fade.sub_(cost, alpha=gamma).mul_(q).add_(cost, alpha=gamma)
-        return ClosedForm(values, slope.scatter_(1, y, -slope.gather(1, y)))
+    def kernel(z: Tensor, reduction: str) -> tuple[Tensor, Tensor]:
+        return sigmoid_loss(z, target, reduction, gamma=gamma)
 
-    return by_closed_form(logits, reduction, closed, formula)
+    return in_one_call(full_precision(logits), target, reduction, formula, kernel)
 
 
 @register(

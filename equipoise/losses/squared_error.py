@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from .. import checks
 from ..core import full_precision, register
-from ._base import ClosedForm, FusedLoss, by_closed_form, label_rows
-from ._softmax import many
+from ..native.losses import squared_loss
+from ._base import FusedLoss, in_one_call, label_rows
 
 
 def squared_error_loss(
@@ -27,7 +26,7 @@ def squared_error_loss(
     n, c = logits.shape
     scale = loss_scale / (c if per_class else 1)
 
-    def formula(z: Tensor, reduction: str = "none") -> Tensor:
+    def formula(z: Tensor, reduction: str) -> Tensor:
         # the mean of (w z - w aim)² over all n · c, or c, of them: w² undoes the division where the formula has none
         root = (scale * c * (n if reduction == "sum" else 1)) ** 0.5
         weights = label_rows(z, target, root * kappa**0.5, root)
@@ -36,14 +35,10 @@ def squared_error_loss(
             return F.mse_loss(weights * z, aims, reduction="none").mean(1)
         return F.mse_loss(weights * z, aims)
 
-    def closed(z: Tensor) -> ClosedForm:
-        y = target[:, None]
-        miss = z.gather(1, y) - magnitude
-        errors = z.scatter(1, y, kappa**0.5 * miss)
-        values = torch.linalg.vector_norm(errors, dim=1).square_().mul_(scale)
-        return ClosedForm(values, errors.scatter_(1, y, kappa * miss), 2 * scale)
+    def kernel(z: Tensor, reduction: str) -> tuple[Tensor, Tensor]:
+        return squared_loss(z, target, reduction, kappa=kappa, magnitude=magnitude, scale=scale)
 
-    return by_closed_form(logits, reduction, closed, formula) if many(logits) else formula(logits, reduction)
+    return in_one_call(logits, target, reduction, formula, kernel)
 
 
 @register(

@@ -12,6 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from .. import native
 from ..core import full_precision
 from ._device import on_triton
 
@@ -59,14 +60,13 @@ def grouped_norm(
     """x (N, C, *) normalized block by block; and, without gradient, the statistics of the channels in the batch.
 
     Takes the fastest way there is: on a GPU fused kernels, or batch norm where there is one block for each channel; on
-    the CPU PyTorch's kernels on suitable views; else `grouped_norm_plain`, which is the reference for all.
+    the CPU kernels in C, or PyTorch's on suitable views; else `grouped_norm_plain`, which is the reference for all.
     """
     n, groups = len(x), block.groups
     size, blocks = split_examples(n, block.examples, 2 if block.alone else x.shape[1:].numel() // groups)
     one_channel = groups == x.shape[1]
     if x.device.type != "cpu" and one_channel and blocks == 1 and x.numel() > groups:
-        y, mean, var = batch_norm(x, weight, bias, eps)
-        return y, Statistics(mean[None], var[None] * (1 - groups / x.numel()), n, n)
+        return whole_batch_norm(x, weight, bias, eps)
     if on_triton(x) and x.dtype != torch.float64:
         if one_channel:
             from ._triton import GhostNormTriton
@@ -91,6 +91,17 @@ def batch_norm(x: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float
     # with a momentum of 1 the kernel leaves the statistics of this batch in what it takes for moving averages
     mean, var = torch.zeros(2, x.shape[1], dtype=like.dtype, device=x.device).unbind()
     return F.batch_norm(x, mean, var, weight, bias, True, 1.0, eps), mean, var
+
+
+def whole_batch_norm(x: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float) -> tuple[Tensor, Statistics]:
+    """Batch norm over the whole batch, and its statistics."""
+    n, channels = x.shape[:2]
+    if native.suits(x, weight, bias) and x.numel() > channels:
+        from ._cpu import native_block_norm
+
+        return native_block_norm(x, weight, bias, n, 1, channels, eps)
+    y, mean, var = batch_norm(x, weight, bias, eps)
+    return y, Statistics(mean[None], var[None] * (1 - channels / x.numel()), n, n)
 
 
 def grouped_norm_plain(

@@ -10,6 +10,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from .. import native
+from ..native import norms as kernels
 from ._device import on_triton
 from ._groups import Statistics
 
@@ -20,6 +22,8 @@ def moving_variance(mean: Tensor, square: Tensor, rest: Tensor) -> Tensor:
         from ._triton_moving import moving_variance_triton
 
         return moving_variance_triton(mean, square, rest)
+    if _suits(mean, square, rest):
+        return kernels.moving_variance(mean, square, rest)
     m = _precise(mean)
     return _precise(square).addcmul(m, m, value=-1).add(rest).clamp(min=0).to(mean.dtype)
 
@@ -33,13 +37,31 @@ def set_moving(mean: Tensor, square: Tensor, rest: Tensor, new_mean: Tensor, new
     rest.copy_(var.sub(square).addcmul_(m, m))
 
 
-@torch.no_grad()
-def update_moving(mean: Tensor, square: Tensor, rest: Tensor, batch: Statistics, rate: float) -> None:
+def update_moving(
+    mean: Tensor,
+    square: Tensor,
+    rest: Tensor,
+    batch: Statistics,
+    rate: float,
+    var: Tensor | None = None,
+    unbiased: float = 1.0,
+) -> None:
     r"""One step of both averages, m ← m + rate (E[x] - m) and s ← s + rate (E[x²] - s), in place.
 
     The variance s - m² moves by its own exact rule, which has no cancellation:
-    V ← (1 - rate) V + rate var + rate (1 - rate) (E[x] - m)².
+    V ← (1 - rate) V + rate var + rate (1 - rate) (E[x] - m)². `var`, a moving variance as PyTorch's batch norm has it,
+    moves towards the unbiased one of the batch, which is `unbiased` times the other.
     """
+    if len(batch.mean) == 1 and _suits(mean, square, rest, var, batch.mean, batch.var):
+        kernels.update_moving(mean, square, rest, batch.mean, batch.var, rate, var, unbiased)
+        return
+    with torch.no_grad():
+        if var is not None:
+            var.lerp_((batch.merged()[1] * unbiased).to(var.dtype), rate)
+        _update_moving(mean, square, rest, batch, rate)
+
+
+def _update_moving(mean: Tensor, square: Tensor, rest: Tensor, batch: Statistics, rate: float) -> None:
     if on_triton(mean):
         from ._triton_moving import update_moving_triton
 
@@ -51,6 +73,11 @@ def update_moving(mean: Tensor, square: Tensor, rest: Tensor, batch: Statistics,
     step = batch_mean - m
     var.mul_(1 - rate).add_(batch_var, alpha=rate).addcmul_(step, step, value=rate * (1 - rate))
     set_moving(mean, square, rest, m.add_(step, alpha=rate), var)
+
+
+def _suits(*tensors: Tensor | None) -> bool:
+    """Whether the kernels can take these."""
+    return native.suits(*tensors) and all(t is None or t.is_contiguous() for t in tensors)
 
 
 def _precise(x: Tensor) -> Tensor:

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from ..core import register
 from ._base import adapt_state, check_input
-from ._groups import Block, Statistics, batch_norm
+from ._groups import Block, whole_batch_norm
 from ._moving import moving_variance, set_moving, update_moving
 from .weighing import example_weighted_norm
 
@@ -22,8 +22,8 @@ class BatchNorm2d(nn.BatchNorm2d):
 
     .. math:: y = \gamma \frac{x - \mu_B}{\sqrt{\sigma_B^2 + \epsilon}} + \beta
 
-    It is `torch.nn.BatchNorm2d`, in training and in inference, and keeps besides its `running_var` the moving average
-    of x² in `running_square`, which example weighing wants: `running_var` misses how much the means of the batches
+    It does what `torch.nn.BatchNorm2d` does, on the CPU faster, and keeps besides its `running_var` the moving average of
+    x² in `running_square`, which example weighing wants: `running_var` misses how much the means of the batches
     differ.
 
     Args:
@@ -66,13 +66,11 @@ class BatchNorm2d(nn.BatchNorm2d):
         return example_weighted_norm(x, *self.moving(), self.weight, self.bias, self.example_weight, self.eps)
 
     def _train(self, x: Tensor) -> Tensor:
-        y, mean, var = batch_norm(x, self.weight, self.bias, self.eps)
-        with torch.no_grad():
-            biased = var * (1 - self.num_features / x.numel())
-            batch = Statistics(mean[None], biased[None], len(x), len(x))
-            update_moving(self.running_mean, self.running_square, self.square_rest, batch, self.momentum)
-            self.running_var.lerp_(var, self.momentum)
-            self.num_batches_tracked.add_(1)
+        y, batch = whole_batch_norm(x, self.weight, self.bias, self.eps)
+        unbiased = 1 / (1 - self.num_features / x.numel())
+        moving = self.running_mean, self.running_square, self.square_rest
+        update_moving(*moving, batch, self.momentum, self.running_var, unbiased)
+        self.num_batches_tracked.add_(1)
         return y
 
     def block(self) -> Block:

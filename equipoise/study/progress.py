@@ -15,7 +15,7 @@ from ..norms import output_range
 from ..train import Run
 
 MOMENTS = 5, 20  # epochs at which a training is looked at, at least and at most
-SHARE = 0.08  # of the training's time is for looking; more only where so few images give no curve
+SHARE = 0.07  # of the training's time is for looking; more only where so few images give no curve
 FORWARD = 0.3  # of the time that an image takes in training is that of its forward pass
 LEAST = 10  # images of a class that are looked at, where it has them
 CHUNK = 512

@@ -2,8 +2,9 @@ import pytest
 import torch
 
 import equipoise.losses
+from equipoise import native
 from equipoise.losses import CrossEntropyLoss, Loss
-from equipoise.losses._base import ClosedForm, by_closed_form, reduce
+from equipoise.losses._base import in_one_call, reduce
 
 
 class Constant(Loss):
@@ -24,45 +25,43 @@ def test_an_unknown_reduction_is_refused():
         CrossEntropyLoss(reduction="avg")
 
 
-def cube(z):
-    return (z**3).sum(1)
+def cube(z, reduction):
+    return reduce((z**3).sum(1), reduction)
 
 
-def closed_cube(z):
+def kernel_of_cube(z, reduction):
     """With a slope that is wrong on purpose, by a factor 10, to see who asks for it."""
-    return ClosedForm(cube(z), z**2, 30.0)
+    return cube(z, reduction).detach(), 30 * z.detach() ** 2 / (len(z) if reduction == "mean" else 1)
 
 
 @pytest.mark.parametrize(("reduction", "share"), [("mean", 0.5), ("sum", 1.0), ("none", 1.0)])
-def test_a_closed_form_gives_value_and_slope_and_the_formula_what_lies_beyond(reduction, share):
-    logits = torch.tensor([[1.0, 2.0], [3.0, 4.0]], requires_grad=True)
-    value = by_closed_form(logits, reduction, closed_cube, cube)
+@pytest.mark.parametrize("factor", [1.0, 3.0])
+def test_a_kernel_gives_value_and_slope_and_the_formula_what_lies_beyond(reduction, share, factor, monkeypatch):
+    monkeypatch.setattr(native, "library", lambda: "there")
+    logits, target = torch.tensor([[1.0, 2.0], [3.0, 4.0]], requires_grad=True), torch.tensor([0, 1])
+    value = in_one_call(logits, target, reduction, cube, kernel_of_cube)
     assert torch.equal(value, reduce(torch.tensor([9.0, 91.0]), reduction))
-    (slope,) = torch.autograd.grad(value.sum(), logits, retain_graph=True)
-    torch.testing.assert_close(slope, share * 30 * logits.detach() ** 2)
-    (slope,) = torch.autograd.grad(value.sum(), logits, create_graph=True)
-    torch.testing.assert_close(slope.detach(), share * 3 * logits.detach() ** 2)
+    (slope,) = torch.autograd.grad(factor * value.sum(), logits, retain_graph=True)
+    torch.testing.assert_close(slope, factor * share * 30 * logits.detach() ** 2)
+    (slope,) = torch.autograd.grad(factor * value.sum(), logits, create_graph=True)
+    torch.testing.assert_close(slope.detach(), factor * share * 3 * logits.detach() ** 2)
     (second,) = torch.autograd.grad(slope.sum(), logits)
-    torch.testing.assert_close(second, share * 6 * logits.detach())
+    torch.testing.assert_close(second, factor * share * 6 * logits.detach())
 
 
-@pytest.mark.parametrize("factor", [torch.tensor([2.0, 3.0]), torch.tensor([[2.0], [3.0]])], ids=["class", "sample"])
-@pytest.mark.parametrize("reduction", ["mean", "none"])
-def test_a_factor_multiplies_the_slope(factor, reduction):
-    logits = torch.randn(2, 2, requires_grad=True)
-    value = by_closed_form(logits, reduction, lambda z: ClosedForm(z.sum(1), torch.ones_like(z), factor), cube)
-    (slope,) = torch.autograd.grad(value.sum(), logits)
-    torch.testing.assert_close(slope, factor * torch.ones(2, 2) / (2 if reduction == "mean" else 1))
-
-
-def test_without_a_gradient_the_formula_is_used():
-    def never(z):
+def test_the_formula_is_used_where_a_kernel_does_not_suit(monkeypatch):
+    def never(z, reduction):
         raise AssertionError
 
-    logits = torch.ones(2, 2)
-    assert by_closed_form(logits, "mean", never, cube) == 2
+    monkeypatch.setattr(native, "library", lambda: "there")
+    logits, target = torch.ones(2, 2), torch.tensor([0, 1])
+    assert in_one_call(logits, target, "mean", cube, never) == 2
+    assert in_one_call(logits.double().requires_grad_(), target, "mean", cube, never) == 2
+    assert in_one_call(logits.requires_grad_(), target.int(), "mean", cube, never) == 2
     with torch.no_grad():
-        assert by_closed_form(logits.requires_grad_(), "mean", never, cube) == 2
+        assert in_one_call(logits, target, "mean", cube, never) == 2
+    monkeypatch.setattr(native, "library", lambda: None)
+    assert in_one_call(logits, target, "mean", cube, never) == 2
 
 
 class Counting(Loss):

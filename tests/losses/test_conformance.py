@@ -27,7 +27,7 @@ PARAMETERS = {
 }
 CASES = [f"{card.name}({text})" for card in core.cards("loss") for text in PARAMETERS.get(card.name, [""])]
 each_case = pytest.mark.parametrize("case", CASES)
-both_ways = pytest.mark.usefixtures("as_many")
+both_ways = pytest.mark.usefixtures("either_way")
 each_card = pytest.mark.parametrize("card", core.cards("loss") + core.cards("penalty"), ids=lambda card: card.name)
 
 
