@@ -1,4 +1,4 @@
-"""Which of the compiled kernels are loaded, and for what they are used. What they compute is tested with the methods."""
+"""Which of the compiled kernels are loaded, and what they are used for. Their results are tested with the methods."""
 
 import ctypes
 from pathlib import Path

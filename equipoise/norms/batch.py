@@ -22,8 +22,8 @@ class BatchNorm2d(nn.BatchNorm2d):
 
     .. math:: y = \gamma \frac{x - \mu_B}{\sqrt{\sigma_B^2 + \epsilon}} + \beta
 
-    It does what `torch.nn.BatchNorm2d` does, on the CPU faster, and keeps besides its `running_var` the moving average of
-    x² in `running_square`, which example weighing wants: `running_var` misses how much the means of the batches
+    It does what `torch.nn.BatchNorm2d` does, on the CPU faster, and keeps besides its `running_var` the moving average
+    of x² in `running_square`, which example weighing wants: `running_var` misses how much the means of the batches
     differ.
 
     Args:
