@@ -18,6 +18,7 @@ from .fit import Curves, Fitting, Stopped
 from .loop import Diverged, Run
 from .predict import predict_logits
 
+OF_THIS_THREAD = "thread_local"  # what loaders do in other threads does not concern a capture
 EAGER_STEPS = 3  # before a capture: they make what is made lazily (momentum buffers, convolution plans)
 
 
@@ -78,7 +79,7 @@ class Pack:
             for generator in run.streams.generators.values():
                 graph.register_generator_state(generator)
         torch.cuda.synchronize()
-        with torch.cuda.graph(graph):
+        with torch.cuda.graph(graph, capture_error_mode=OF_THIS_THREAD):
             results = self._side_by_side(work)
         return graph, results
 

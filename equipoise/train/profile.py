@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass
 import torch
 
 from .loop import Run
+from .pack import OF_THIS_THREAD
 
 WARM_UP = 3
 REPEATS = 9
@@ -78,6 +79,6 @@ def _captured(run: Run, work: Callable[[], None]) -> Callable[[], None]:
     for generator in run.streams.generators.values():
         graph.register_generator_state(generator)
     torch.cuda.synchronize()
-    with torch.cuda.graph(graph):
+    with torch.cuda.graph(graph, capture_error_mode=OF_THIS_THREAD):
         work()
     return graph.replay
