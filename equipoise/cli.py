@@ -278,6 +278,9 @@ def analyze(
     transfer: Annotated[
         list[str] | None, typer.Option(help="A task on which a linear classifier of the features is tried.")
     ] = None,
+    further: Annotated[
+        list[str] | None, typer.Option(help="A folder of further test images, with one folder a class of the task.")
+    ] = None,
     corruptions: Annotated[bool, typer.Option("--corruptions", help="Errors on corrupted test images too.")] = False,
     images: Annotated[int, typer.Option(min=10, help="Test images to look at, at most.")] = 5000,
     tsne: Annotated[bool, typer.Option("--tsne", help="Draw features by t-SNE rather than by PCA.")] = False,
@@ -287,14 +290,14 @@ def analyze(
     """Say what the methods of a study did to predictions and representations, and add it to the report.
 
     Agreement between runs, class separation and sparsity of each layer, similarity of layers (CKA), spectra and
-    densities of the features; with --transfer and --corruptions what the features are worth elsewhere. Stop it at any
-    moment and give the same command again: no run is measured twice. docs/analysis.md explains every number.
+    densities of the features; with --transfer, --further and --corruptions what they are worth elsewhere. Stop it at
+    any moment and give the same command again: no run is measured twice. docs/analysis.md explains every number.
     """
     from .report import write_report
     from .store import Store
     from .study import Asked, Interrupted, analyze_study, best_device, print_analysis
 
-    store, asked = Store(folder), Asked(images, tuple(transfer or ()), corruptions, tsne)
+    store, asked = Store(folder), Asked(images, tuple(transfer or ()), corruptions, tsne, tuple(further or ()))
     early = _ended(store, peek)
     try:
         analysis = analyze_study(store, asked, best_device(device), console, peek=early)

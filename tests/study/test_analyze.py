@@ -10,6 +10,7 @@ from collections import Counter
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 from rich.console import Console
 from typer.testing import CliRunner
 
@@ -455,3 +456,59 @@ def test_the_command_says_how_to_go_on(store, monkeypatch):
 
 def test_kept_names_of_other_tasks_differ():
     assert Other("digits", 10).part != Other("blobs", 10).part
+
+
+# -- further test images ---------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def elsewhere(tmp_path_factory):
+    """Test images of three digits as files, in folders whose names are in names.txt; one folder is left out."""
+    base, test = tmp_path_factory.mktemp("elsewhere") / "photos", load_task("digits").test
+    for folder, digit in (("zero", 0), ("seven", 7), ("nine", 9), ("letters", 3)):
+        (base / folder).mkdir(parents=True)
+        for i, image in enumerate(test.images[test.labels == digit][:12]):
+            Image.fromarray(image[0].numpy()).save(base / folder / f"{i}.png")
+    names = load_task("digits").class_names
+    lines = [f"{folder} {names[digit]}" for folder, digit in (("zero", 0), ("seven", 7), ("nine", 9))]
+    (base / "names.txt").write_text("\n".join([*lines, "letters"]))
+    return base
+
+
+def test_images_from_elsewhere_are_judged_among_their_classes(store, elsewhere):
+    found = run(store, Asked(images=200, further=(str(elsewhere),)))
+    (part,) = found["further"]
+    assert (part["folder"], part["images"], part["classes"]) == (str(elsewhere), 36, 3)
+    kept = [0, 7, 9]
+    for method in part["methods"]:
+        there, here = [], []
+        for subject in runs_of(store, method["name"]):
+            net = network_of(store, subject.record, CPU)
+            test = net.task.test
+            rows = torch.cat([(test.labels == digit).nonzero().flatten()[:12] for digit in kept])
+            every = torch.isin(test.labels, torch.tensor(kept)).nonzero().flatten()
+            for chosen, right in ((rows, there), (every, here)):
+                logits = torch.from_numpy(predict(net, test.take(chosen))["logits"]).float()[:, kept]
+                right.append((torch.tensor(kept)[logits.argmax(1)] == test.labels[chosen]).double().mean().item())
+        assert method["accuracy"]["mean"] == pytest.approx(np.mean(there), abs=1e-5)
+        assert method["balanced_accuracy"]["mean"] == pytest.approx(np.mean(there), abs=1e-5)  # as many of each
+        assert method["own_accuracy"]["mean"] == pytest.approx(np.mean(here), abs=1e-5)
+    text = analysis_markdown(found)
+    assert "| photos % |" in text and "36 images of 3 classes" in text
+    assert run(store)["further"] == found["further"]  # kept by a later call
+
+
+def test_a_folder_that_is_not_there_or_not_of_the_task_is_said_at_once(store, elsewhere, tmp_path):
+    with pytest.raises(EquipoiseError, match="is not a folder; --further wants one"):
+        run(store, Asked(images=200, further=(str(tmp_path / "nowhere"),)))
+    other = shutil.copytree(elsewhere, tmp_path / "other")
+    (other / "names.txt").unlink()
+    with pytest.raises(EquipoiseError, match="are of no class of the task: letters"):
+        run(store, Asked(images=200, further=(str(other),)))
+
+
+def test_the_report_shows_further_images(store, elsewhere):
+    result = CliRunner().invoke(app, ["analyze", str(store.path), "--further", str(elsewhere), "--images", "200"])
+    assert result.exit_code == 0, result.output
+    page = (store.path / "report.html").read_text()
+    assert "Further test images" in page and "Accuracy on photos" in page

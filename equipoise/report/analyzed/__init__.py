@@ -1,7 +1,7 @@
 """Sections from analysis.json, which `equipoise analyze` writes."""
 
 from ._reading import section_of
-from .beyond import robustness, transfer
+from .beyond import further, robustness, transfer
 from .representations import representations
 from .similarity import similarity
 from .weights import alpha, weights
@@ -10,6 +10,7 @@ ANALYZED = (
     section_of("predictions", similarity),
     section_of("representations", representations),
     section_of("transfer", transfer),
+    section_of("further", further),
     section_of("corruptions", robustness),
     section_of("weights", weights),
     section_of("alpha", alpha),

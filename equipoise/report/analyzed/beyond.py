@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import PurePath
 
 from markupsafe import Markup
 
@@ -40,6 +41,22 @@ def _against_separation(results: Results, part: Numbers, name: str) -> Markup:
     rho, n = part["separation"]["rank_correlation"], part["separation"]["methods"]
     said = "" if rho is None else f" Rank correlation of the means of {n} methods: {rho:+.2f}.".replace("-", "−")
     return captioned(figure, f"A small dot for each run, a large mark for each method's mean.{said}")
+
+
+def further(found: Sequence[Numbers], results: Results) -> Section | None:
+    """Accuracy on test images from elsewhere, and beside it on the study's own of the same classes."""
+    figures = []
+    for part in found:
+        name = PurePath(part["folder"]).name
+        n = max(estimate_of(m["accuracy"]).n for m in part["methods"])
+        classes = f"Predictions are among these classes; mean and 95 % interval over {seeds(n)}."
+        for measure, title, said in (
+            ("accuracy", f"Accuracy on {name}, %", f"{part['images']} images of {part['classes']} classes."),
+            ("own_accuracy", "Accuracy here, %", "The study's own test images of the same classes."),
+        ):
+            rows = {m["name"]: estimate_of(m[measure]) for m in part["methods"]}
+            figures.append(captioned(rows_panel(results, title, rows, SHARE), f"{said} {classes}"))
+    return whole("further", "Further test images", "How the methods do on images from elsewhere.", figures)
 
 
 def robustness(found: Numbers, results: Results) -> Section | None:

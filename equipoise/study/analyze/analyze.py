@@ -21,6 +21,7 @@ from ..drive import Interrupted
 from ..runner import cache_of, task_of
 from . import corrupted
 from .corrupted import Corrupted, summarize_corruptions
+from .elsewhere import Elsewhere, checked_folder, summarize_further
 from .embedding import embed
 from .measure import measure
 from .predictions import compare_predictions
@@ -44,6 +45,7 @@ class Asked:
     transfer: tuple[str, ...] = ()
     corruptions: bool = False
     tsne: bool = False
+    further: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -82,11 +84,11 @@ def analyze_study(store: Store, asked: Asked, device: torch.device, console: Con
 
 
 def _checked(asked: Asked) -> Asked:
-    """Task names with all defaults filled in; a mistake, or missing data, shows before anything is measured."""
+    """Task names with all defaults filled in, and whole paths; what is missing shows before anything is measured."""
     names = tuple(str(Spec.parse(name).resolved("task")) for name in asked.transfer)
     for name in names:
         other_task(name)
-    return replace(asked, transfer=names)
+    return replace(asked, transfer=names, further=tuple(map(checked_folder, asked.further)))
 
 
 def _with_earlier(store: Store, asked: Asked) -> Asked:
@@ -96,10 +98,12 @@ def _with_earlier(store: Store, asked: Asked) -> Asked:
     if before.get("asked_images") != asked.images:
         return asked
     earlier = [part["task"] for part in before.get("transfer", [])]
+    folders = [part["folder"] for part in before.get("further", [])]
     return replace(
         asked,
         transfer=tuple(dict.fromkeys([*earlier, *asked.transfer])),
         corruptions=asked.corruptions or before.get("corruptions") is not None,
+        further=tuple(dict.fromkeys([*folders, *asked.further])),
     )
 
 
@@ -112,6 +116,9 @@ def _parts(store: Store, asked: Asked) -> list[Part]:
     for name in asked.transfer:
         other = Other(name, asked.images)
         parts.append(Part(other.part, other.settings, other.measure))
+    for path in asked.further:
+        elsewhere = Elsewhere(path, asked.images)
+        parts.append(Part(elsewhere.part, elsewhere.settings, elsewhere.measure))
     if asked.corruptions:
         images, copies = min(asked.images, corrupted.IMAGES), Corrupted()
         parts.append(
@@ -196,6 +203,10 @@ def _together(
     for other in (Other(name, asked.images) for name in asked.transfer):
         if known := _known(subjects, found[other.part]):
             analysis["transfer"].append(summarize_transfer(known, found[other.part], other, separation))
+    analysis["further"] = []
+    for elsewhere in (Elsewhere(path, asked.images) for path in asked.further):
+        if known := _known(subjects, found[elsewhere.part]):
+            analysis["further"].append(summarize_further(known, found[elsewhere.part], elsewhere))
     if asked.corruptions and (known := _known(subjects, found["corruptions"])):
         analysis["corruptions"] = summarize_corruptions(known, found["corruptions"], study["baseline"])
     if known := _known(subjects, alphas):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from pathlib import PurePath
 from typing import Any
 
 from rich import box
@@ -43,6 +44,8 @@ def _columns(analysis: Numbers, whole: bool) -> dict[str, dict[str, str]]:
     for part in tasks:
         title = "transfer %" if len(tasks) == 1 else f"to {_task(part)} %"
         columns[title] = {m["name"]: plus_minus(m["accuracy"], 1, 100) for m in part["methods"]}
+    for part in analysis.get("further", []):
+        columns[f"{_folder(part)} %"] = {m["name"]: plus_minus(m["accuracy"], 1, 100) for m in part["methods"]}
     if corruptions := analysis.get("corruptions"):
         columns["mCE"] = {m["name"]: plus_minus(m["mce"], 1) for m in corruptions["methods"]}
     return columns
@@ -86,6 +89,10 @@ def _task(part: Numbers) -> str:
     return str(part["task"]).partition("(")[0]
 
 
+def _folder(part: Numbers) -> str:
+    return PurePath(part["folder"]).name
+
+
 def notes(analysis: Numbers) -> list[str]:
     """What the columns are of: how many images, how many seeds."""
     said = []
@@ -105,6 +112,11 @@ def notes(analysis: Numbers) -> list[str]:
         f"Transfer to {_task(part)}: accuracy of a linear classifier on the features, {part['train']} training and "
         f"{part['test']} test images."
         for part in analysis.get("transfer", [])
+    ]
+    said += [
+        f"{_folder(part)}: accuracy on {part['images']} images of {part['classes']} classes in {part['folder']}; "
+        "predictions are among these classes."
+        for part in analysis.get("further", [])
     ]
     if found := analysis.get("corruptions"):
         said.append(
