@@ -55,8 +55,8 @@ def unit_rows(x: Tensor) -> Tensor:
 
 
 def sum_of_squares(parts: Iterable[Tensor]) -> Tensor:
-    """Σ xᵀx over matrices x of some rows and d columns: (d, d)."""
-    return reduce(Tensor.add_, map(_square, parts))
+    """Σ xᵀx over matrices x of some rows and d columns, added in float64: (d, d)."""
+    return reduce(Tensor.add_, map(double, map(_square, parts)))
 
 
 def _square(x: Tensor) -> Tensor:

@@ -184,6 +184,17 @@ def test_kinds_maps_and_precision():
     assert isinstance(cka.compute(), torch.Tensor)
 
 
+@pytest.mark.parametrize("debiased", [False, True])
+@pytest.mark.parametrize("scale", [1.0, 1e18, 1e-18])
+def test_many_samples_in_single_precision_keep_seven_digits(debiased, scale):
+    x, y = (torch.tensor(z, dtype=torch.float32) for z in sample(5000, 40, 30))
+    other = torch.randn(5000, 20, generator=torch.Generator().manual_seed(0)) + 100  # unrelated, and far from 0
+    for a, b in ((x, y), (x, x), (x, other), (y.half(), other)):
+        precise = float(linear_cka(a.double(), b.double(), debiased))
+        found = linear_cka(a * scale if a.dtype == torch.float32 else a, b, debiased)
+        assert float(found) == pytest.approx(precise, abs=1e-7)
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [
