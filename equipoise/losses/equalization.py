@@ -72,7 +72,7 @@ class EqualizationLoss(FusedLoss):
             CIFAR-10, where 0.005 calls few classes rare.
 
     Each sample and class is drawn anew at each call, from the attribute `generator` or, where that is None, from
-    PyTorch's global one. A large batch on a CPU takes its draws from a table, from a random place on for each sample.
+    PyTorch's global one. The kernel for the CPU draws a seed for each sample, and a hash of it decides for each class.
 
     Differs from the paper: nothing known. The sum is formed in log-space; the public code exponentiates bare logits.
     This is the softmax form for classification, not the sigmoid form for detection.

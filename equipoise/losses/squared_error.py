@@ -27,7 +27,8 @@ def squared_error_loss(
     scale = loss_scale / (c if per_class else 1)
 
     def formula(z: Tensor, reduction: str) -> Tensor:
-        # the mean of (w z - w aim)² over all n · c, or c, of them: w² undoes the division where the formula has none
+        # scale · Σ_k [k = y ? κ : 1] (z_k - [k = y] M)² as a mean of squares, which PyTorch has one kernel for: weights
+        # go under the square by their roots, and what the mean divides by is multiplied in
         root = (scale * c * (n if reduction == "sum" else 1)) ** 0.5
         weights = label_rows(z, target, root * kappa**0.5, root)
         aims = label_rows(z, target, root * kappa**0.5 * magnitude, 0)
