@@ -29,8 +29,8 @@ def linear_cka(x: Array, y: Array, debiased: bool = False) -> Any:
 
     with columns centred. Rotating, shifting or scaling a representation does not change it. Maps (N, c, h, w) are
     flattened. An N × N matrix is formed only of a representation with N < d, where it is the smaller one. Computed in
-    float64; on the CPU, features of 4096 samples and more that come in single or half precision are multiplied in single
-    precision and added in float64, which leaves seven digits.
+    float64; on the CPU, features of 4096 samples and more that come in single or half precision are multiplied in
+    single precision and added in float64, which leaves seven digits.
 
     Args:
         x, y: one row for each sample, in the same order.
