@@ -25,7 +25,7 @@ ALLOWED = {
     "losses": BASE | {"native"},
     "train": BASE | METHODS,
     "store": BASE,
-    "analysis": BASE,
+    "analysis": BASE | {"imbalance"},  # it fits a temperature
     "report": BASE | {"store", "analysis"},
     "study": BASE | METHODS | {"train", "store", "analysis"},
     "cli": BASE | METHODS | {"train", "store", "analysis", "report", "study"},

@@ -12,6 +12,8 @@ from .. import checks
 from ..core import Output, full_precision, register
 from ._base import Posthoc
 
+CHUNK = 2**18  # logits worked on at once: they stay in a CPU's cache
+
 
 def fit_temperature(logits: Tensor, target: Tensor) -> float:
     """The T > 0 at which softmax(logits / T) has the least negative log-likelihood: logits (N, C), target (N,).
@@ -46,10 +48,12 @@ def fit_temperature(logits: Tensor, target: Tensor) -> float:
 
 def _derivatives(gap: Tensor, s: float) -> tuple[float, float]:
     """First and second derivative of mean(logsumexp(s · gap)) in s: the mean and the variance of gap under softmax."""
-    p = (s * gap).softmax(1)
-    mean = (p * gap).sum(1, keepdim=True)
-    variance = (p * (gap - mean) ** 2).sum(1)
-    slope, curvature = torch.stack([mean.mean(), variance.mean()]).tolist()
+    total = torch.zeros(2, dtype=gap.dtype, device=gap.device)
+    for part in gap.split(max(1, CHUNK // gap.shape[1])):
+        p = (s * part).softmax(1)
+        mean = (p * part).sum(1, keepdim=True)
+        total += torch.stack([mean.sum(), (p * (part - mean) ** 2).sum()])
+    slope, curvature = (total / len(gap)).tolist()
     return slope, curvature
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 
 from equipoise import imbalance
-from equipoise.analysis import fit_temperature, negative_log_likelihood, temperature
+from equipoise.analysis import fit_temperature, negative_log_likelihood
 
 
 def sample(seed, n=300, c=5, true=2.5):
@@ -88,7 +88,7 @@ def test_without_an_optimum():
 def test_parts_add_up(monkeypatch):
     logits, labels = sample(4)
     whole = float(fit_temperature(logits, labels))
-    monkeypatch.setattr(temperature, "CHUNK", 64)
+    monkeypatch.setattr("equipoise.imbalance.temperature.CHUNK", 64)
     assert float(fit_temperature(logits, labels)) == pytest.approx(whole, rel=1e-11)
 
 
