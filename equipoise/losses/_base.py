@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from .. import checks, native
 from ..core import signature_repr
+from ..native.losses import Kernel
 
 REDUCTIONS = ("mean", "sum", "none")
 
@@ -102,36 +103,40 @@ class FusedLoss(Loss):
 
 
 Formula = Callable[[Tensor, str], Tensor]  # logits (N, C) and the reduction -> (N,) or a number
-Kernel = Callable[[Tensor, str], tuple[Tensor, Tensor]]  # the same, and the slope of the logits (N, C)
 
 
-def in_one_call(logits: Tensor, target: Tensor, reduction: str, formula: Formula, kernel: Kernel) -> Tensor:
+def in_one_call(
+    logits: Tensor, target: Tensor, reduction: str, formula: Formula, kernel: Kernel, **options: Any
+) -> Tensor:
     """The loss `formula` at full-precision logits, where possible by a `kernel` that finds value and slope at once.
 
-    The kernels (`equipoise.native`) are for training on a CPU. Autograd takes two to four times as many passes over the
-    logits, and for few of them the time of a dozen operations instead of one.
+    The kernels (`equipoise.native`) are for training on a CPU; `options` are theirs. Autograd makes more passes over
+    the logits, and for few of them takes the time of a dozen operations instead of one.
     """
     wanted = logits.requires_grad and torch.is_grad_enabled()
     if wanted and len(target) and target.dtype is torch.int64 and native.suits(logits):
-        return _InOneCall.apply(logits, reduction, formula, kernel)
+        return _InOneCall.apply(logits, target, reduction, formula, kernel, options)
     return formula(logits, reduction)
 
 
 class _InOneCall(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, logits: Tensor, reduction: str, formula: Formula, kernel: Kernel) -> Tensor:
-        value, slope = kernel(logits, reduction)
+    def forward(
+        ctx: Any, logits: Tensor, target: Tensor, reduction: str, formula: Formula, kernel: Kernel, options: Any
+    ) -> Tensor:
+        value, slope = kernel(logits, target, reduction, **options)
         ctx.save_for_backward(logits, slope)
         ctx.reduction, ctx.formula = reduction, formula
         return value
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None, None]:
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         logits, slope = ctx.saved_tensors
+        none = (None,) * 5
         if torch.is_grad_enabled():  # create_graph=True
             value = ctx.formula(logits, ctx.reduction)
-            return torch.autograd.grad(value, logits, grad, create_graph=True)[0], None, None, None
+            return torch.autograd.grad(value, logits, grad, create_graph=True)[0], *none
         if ctx.reduction == "none":
-            return slope * grad[:, None], None, None, None
-        factor = float(grad)
-        return slope if factor == 1 else slope * factor, None, None, None
+            return slope * grad[:, None], *none
+        factor = float(grad)  # on the CPU, where nothing waits for it
+        return slope if factor == 1 else slope * factor, *none

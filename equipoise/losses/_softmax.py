@@ -46,7 +46,4 @@ def cross_entropy(
             u = u.scatter_add(1, target[:, None], at_label.index_select(0, target)[:, None])
         return nll(u, target, reduction)
 
-    def kernel(z: Tensor, reduction: str) -> tuple[Tensor, Tensor]:
-        return softmax_loss(z, target, reduction, scale=scale, shift=shift, at_label=at_label)
-
-    return in_one_call(logits, target, reduction, formula, kernel)
+    return in_one_call(logits, target, reduction, formula, softmax_loss, scale=scale, shift=shift, at_label=at_label)

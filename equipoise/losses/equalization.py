@@ -36,7 +36,7 @@ def equalization_loss(
         others = left_out.scatter(1, target[:, None], False).to(z)
         return nll(z.addcmul(others, rare, value=-HUGE), target, reduction)
 
-    def kernel(z: Tensor, reduction: str) -> tuple[Tensor, Tensor]:
+    def kernel(z: Tensor, target: Tensor, reduction: str) -> tuple[Tensor, Tensor]:
         seeds.append(torch.randint(2**32, target.shape, generator=generator))
         return softmax_loss(z, target, reduction, rare=rare, seeds=seeds[0], left_out=gamma)
 

@@ -23,10 +23,7 @@ def focal_loss(logits: Tensor, target: Tensor, gamma: float = 2.0, *, reduction:
         # at 0 a power below 1 has no finite slope
         return reduce((q if gamma >= 1 else q.clamp_min(tiny)) ** gamma * cost, reduction)
 
-    def kernel(z: Tensor, reduction: str) -> tuple[Tensor, Tensor]:
-        return softmax_loss(z, target, reduction, gamma=gamma)
-
-    return in_one_call(logits, target, reduction, formula, kernel)
+    return in_one_call(logits, target, reduction, formula, softmax_loss, gamma=gamma)
 
 
 @register(

@@ -22,10 +22,7 @@ def label_smoothing_loss(logits: Tensor, target: Tensor, alpha: float = 0.1, *, 
         costs = label_rows(z, target, scale * (1 - alpha + share), scale * share) * log_softmax(z)
         return costs.sum(1) if reduction == "none" else costs.sum()
 
-    def kernel(z: Tensor, reduction: str) -> tuple[Tensor, Tensor]:
-        return softmax_loss(z, target, reduction, smooth=alpha / (1 - alpha))
-
-    return in_one_call(logits, target, reduction, formula, kernel)
+    return in_one_call(logits, target, reduction, formula, softmax_loss, smooth=alpha / (1 - alpha))
 
 
 @register(

@@ -25,10 +25,7 @@ def logit_norm_loss(logits: Tensor, target: Tensor, tau: float = 0.04, *, reduct
     def formula(z: Tensor, reduction: str) -> Tensor:
         return nll(normalized_logits(z, tau), target, reduction)
 
-    def kernel(z: Tensor, reduction: str) -> tuple[Tensor, Tensor]:
-        return softmax_loss(z, target, reduction, tau=tau)
-
-    return in_one_call(full_precision(logits), target, reduction, formula, kernel)
+    return in_one_call(full_precision(logits), target, reduction, formula, softmax_loss, tau=tau)
 
 
 @register(

@@ -20,10 +20,7 @@ def sigmoid_loss(logits: Tensor, target: Tensor, *, reduction: str = "none") -> 
         total = F.binary_cross_entropy_with_logits(z, one_hot, reduction="sum")
         return total / len(target) if reduction == "mean" else total
 
-    def kernel(z: Tensor, reduction: str) -> tuple[Tensor, Tensor]:
-        return native.sigmoid_loss(z, target, reduction)
-
-    return in_one_call(full_precision(logits), target, reduction, formula, kernel)
+    return in_one_call(full_precision(logits), target, reduction, formula, native.sigmoid_loss)
 
 
 @register("sigmoid", kind="loss", year=2021, arxiv="2010.16402", companions={"head": "linear(prior='classes')"})

@@ -19,10 +19,7 @@ def sigmoid_focal_loss(logits: Tensor, target: Tensor, gamma: float = 2.0, *, re
         fade = (gamma * F.logsigmoid(wrong)).exp()  # the logarithm of a sigmoid has a slope where the sigmoid is 0
         return reduce((fade * F.softplus(wrong)).sum(1), reduction)
 
-    def kernel(z: Tensor, reduction: str) -> tuple[Tensor, Tensor]:
-        return sigmoid_loss(z, target, reduction, gamma=gamma)
-
-    return in_one_call(full_precision(logits), target, reduction, formula, kernel)
+    return in_one_call(full_precision(logits), target, reduction, formula, sigmoid_loss, gamma=gamma)
 
 
 @register(

@@ -36,10 +36,7 @@ def squared_error_loss(
             return F.mse_loss(weights * z, aims, reduction="none").mean(1)
         return F.mse_loss(weights * z, aims)
 
-    def kernel(z: Tensor, reduction: str) -> tuple[Tensor, Tensor]:
-        return squared_loss(z, target, reduction, kappa=kappa, magnitude=magnitude, scale=scale)
-
-    return in_one_call(logits, target, reduction, formula, kernel)
+    return in_one_call(logits, target, reduction, formula, squared_loss, kappa=kappa, magnitude=magnitude, scale=scale)
 
 
 @register(

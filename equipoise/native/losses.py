@@ -23,6 +23,7 @@ _ARGUMENTS: dict[str, list[Any]] = {
 }
 
 Slope = tuple[Tensor, Tensor]
+Kernel = Callable[..., Slope]  # logits, target, reduction, and options of its own -> value, slope of the logits
 
 
 def softmax_loss(

@@ -29,7 +29,7 @@ def cube(z, reduction):
     return reduce((z**3).sum(1), reduction)
 
 
-def kernel_of_cube(z, reduction):
+def kernel_of_cube(z, target, reduction):
     """With a slope that is wrong on purpose, by a factor 10, to see who asks for it."""
     return cube(z, reduction).detach(), 30 * z.detach() ** 2 / (len(z) if reduction == "mean" else 1)
 
@@ -50,7 +50,7 @@ def test_a_kernel_gives_value_and_slope_and_the_formula_what_lies_beyond(reducti
 
 
 def test_the_formula_is_used_where_a_kernel_does_not_suit(monkeypatch):
-    def never(z, reduction):
+    def never(z, target, reduction):
         raise AssertionError
 
     monkeypatch.setattr(native, "library", lambda: "there")
