@@ -6,6 +6,7 @@ import math
 import re
 import shutil
 from collections import Counter
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -20,6 +21,7 @@ from equipoise.data import load_task
 from equipoise.store import Store
 from equipoise.study import Asked, Interrupted, Study, analyze_study, jobs_of
 from equipoise.study.analyze import analysis_markdown, analyze
+from equipoise.study.analyze import elsewhere as elsewhere_module
 from equipoise.study.analyze.measure import measure
 from equipoise.study.analyze.predictions import between_methods, votes
 from equipoise.study.analyze.subjects import Subject, drawn, estimate, few_of, network_of, plain, subjects_of
@@ -475,8 +477,11 @@ def elsewhere(tmp_path_factory):
     return base
 
 
-def test_images_from_elsewhere_are_judged_among_their_classes(store, elsewhere):
+def test_images_from_elsewhere_are_judged_among_their_classes(store, elsewhere, monkeypatch):
+    reads = Mock(wraps=elsewhere_module.load_further)
+    monkeypatch.setattr(elsewhere_module, "load_further", reads)
     found = run(store, Asked(images=200, further=(str(elsewhere),)))
+    assert reads.call_count == 1  # for all six networks
     (part,) = found["further"]
     assert (part["folder"], part["images"], part["classes"]) == (str(elsewhere), 36, 3)
     kept = [0, 7, 9]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import torch
@@ -12,7 +11,7 @@ from torch import Tensor
 
 from ...analysis import balanced_accuracy, subset_logits
 from ...core import EquipoiseError
-from ...data import FurtherTest, Split, load_further
+from ...data import FurtherTest, Split, Task, load_further
 from ...train import Run
 from ...train.predict import predict_logits
 from .subjects import Numbers, Subject, by_method, drawn, estimate
@@ -20,12 +19,12 @@ from .subjects import Numbers, Subject, by_method, drawn, estimate
 NAMES = "names.json", "names.txt"  # in the folder: which class each of its folders is
 
 
-@dataclass(frozen=True)
 class Elsewhere:
-    """A folder of further test images, at most so many of them."""
+    """A folder of further test images, at most so many of them; they are read once, for all runs of a study."""
 
-    path: str
-    images: int
+    def __init__(self, path: str, images: int) -> None:
+        self.path, self.images = path, images
+        self.read: FurtherTest | None = None
 
     @property
     def part(self) -> str:
@@ -38,7 +37,7 @@ class Elsewhere:
 
     def measure(self, run: Run) -> Numbers:
         """Accuracies there, and on the task's own test images of the same classes; other classes are ruled out."""
-        further = self._load(run)
+        self.read = further = self.read or self._load(run.task)
         own = run.task.test
         same = torch.isin(own.labels, torch.tensor(further.classes, device=own.labels.device)).nonzero().flatten()
         there, here = (_accuracies(run, split, further) for split in (further.split, own.take(same.cpu())))
@@ -50,9 +49,9 @@ class Elsewhere:
             "classes": len(further.classes),
         }
 
-    def _load(self, run: Run) -> FurtherTest:
+    def _load(self, task: Task) -> FurtherTest:
         names = next((Path(self.path) / name for name in NAMES if (Path(self.path) / name).exists()), None)
-        found = load_further(self.path, run.task, names)
+        found = load_further(self.path, task, names)
         return FurtherTest(drawn(found.split, self.images).in_memory(), found.classes, found.absent)
 
 
