@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
+from torch.utils.data import DistributedSampler
 
 from .. import checks
 from ..core import Output, signature_repr
+from ._processes import accelerate_splits, processes
 
 
 class Weighting(nn.Module):
@@ -39,46 +42,86 @@ class Weighting(nn.Module):
         return signature_repr(self)
 
 
-class Sampler(torch.utils.data.Sampler[int]):
-    """Which samples an epoch visits, in order. A subclass writes `epoch`.
+class Sampler(DistributedSampler[int]):
+    """Which samples an epoch visits, in order. A subclass writes `order`.
 
     In one's own loop it is a PyTorch sampler: ``DataLoader(data, sampler=ClassBalancedSampler(labels))``; call
-    `set_epoch` before each epoch. Split over processes, each takes every `num_replicas`-th index of the one
-    common order, so the order does not depend on how many there are.
+    `set_epoch` before each epoch, which Lightning and Accelerate do by themselves. Split over processes, each takes
+    every `num_replicas`-th index of the one common order, so the order does not depend on how many there are. Who
+    splits is found out when it is used: the process group if there is one, nobody where Accelerate will do it.
+    `rank` and `num_replicas` win where they are given.
+
+    It is a `DistributedSampler` because that is the sign by which Lightning, Fabric, Ray and Composer know that a
+    sampler splits its indices itself.
     """
 
-    def __init__(self, labels: Any, *, seed: int = 0, rank: int = 0, num_replicas: int = 1) -> None:
+    def __init__(self, labels: Any, *, seed: int = 0, rank: int | None = None, num_replicas: int | None = None) -> None:
+        # not DistributedSampler's: it asks for a process group at once, and Lightning makes one later
         self.labels = torch.as_tensor(labels).long()
         if self.labels.dim() != 1 or not len(self.labels):
             raise ValueError(f"labels must be one class for each sample, not of shape {tuple(self.labels.shape)}")
-        self.seed = seed
-        self.num_replicas = checks.whole("num_replicas", num_replicas, 1)
-        self.rank = checks.whole("rank", rank)
-        if rank >= num_replicas:
-            raise ValueError(f"rank must be below num_replicas ({num_replicas}), not {rank}")
-        self.set_epoch(0)
+        self.seed, self.shuffle, self.drop_last = seed, True, False
+        self._rank = None if rank is None else checks.whole("rank", rank)
+        self._num_replicas = None if num_replicas is None else checks.whole("num_replicas", num_replicas, 1)
+        if rank is not None and num_replicas is not None:
+            self._place()
+        self.epoch, self._progress = 0, 0.0
 
-    def epoch(self, generator: torch.Generator, progress: float = 0.0) -> Tensor:
+    def order(self, generator: torch.Generator, progress: float = 0.0) -> Tensor:
         """The indices of one epoch, on the generator's device; `progress` is the share of training done."""
         raise NotImplementedError
 
-    def set_epoch(self, epoch: int, progress: float = 0.0) -> None:
+    def set_epoch(self, epoch: int, progress: float | None = None) -> None:
         """Tell which epoch comes next; without it every epoch has the same order."""
-        self._epoch, self._progress = epoch, progress
+        self.epoch, self._progress = epoch, 0.0 if progress is None else progress
 
-    def __len__(self) -> int:
-        return -(-self.epoch_length // self.num_replicas)
+    def _place(self) -> tuple[int, int]:
+        """This process's number and how many processes share an epoch, as things are now."""
+        rank, num_replicas = processes()
+        rank = rank if self._rank is None else self._rank
+        num_replicas = num_replicas if self._num_replicas is None else self._num_replicas
+        if rank >= num_replicas:
+            raise ValueError(f"rank must be below num_replicas ({num_replicas}), not {rank}")
+        return rank, num_replicas
+
+    @property
+    def rank(self) -> int:  # type: ignore[override]  # read off the process group, so nobody may set it
+        return self._place()[0]
+
+    @property
+    def num_replicas(self) -> int:  # type: ignore[override]
+        return self._place()[1]
 
     @property
     def epoch_length(self) -> int:
         """How many samples all processes together visit in an epoch."""
         return len(self.labels)
 
+    @property
+    def num_samples(self) -> int:  # type: ignore[override]
+        """How many this process visits."""
+        return len(self)
+
+    @property
+    def total_size(self) -> int:  # type: ignore[override]
+        """`epoch_length`, and what is repeated so that every process has as many samples as the others."""
+        return len(self) * self.num_replicas
+
+    def __len__(self) -> int:
+        return -(-self.epoch_length // self.num_replicas)
+
     def __iter__(self) -> Iterator[int]:
-        generator = torch.Generator().manual_seed(self.seed * 1_000_003 + self._epoch)
-        order = self.epoch(generator, self._progress)
-        # every process needs as many samples as the others: the order starts over where it is short of that
-        wrapped = torch.arange(self.rank, len(self) * self.num_replicas, self.num_replicas) % len(order)
+        if accelerate_splits() and self.num_replicas > 1:
+            warnings.warn(
+                f"{type(self).__name__} splits an epoch over {self.num_replicas} processes because num_replicas was "
+                "given; a loader that went through Accelerate's prepare splits it once more, so that most samples are "
+                "never visited. Leave rank and num_replicas out for such a loader",
+                stacklevel=2,
+            )
+        generator = torch.Generator().manual_seed(self.seed * 1_000_003 + self.epoch)
+        order = self.order(generator, self._progress)
+        # the order starts over where it is short of as many samples for each process
+        wrapped = torch.arange(self.rank, self.total_size, self.num_replicas) % len(order)
         return iter(order[wrapped].tolist())
 
 

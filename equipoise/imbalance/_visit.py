@@ -18,7 +18,7 @@ class ClassSampler(Sampler):
     that occur, so that a class without samples is never chosen.
     """
 
-    def __init__(self, labels: Any, *, seed: int = 0, rank: int = 0, num_replicas: int = 1) -> None:
+    def __init__(self, labels: Any, *, seed: int = 0, rank: int | None = None, num_replicas: int | None = None) -> None:
         super().__init__(labels, seed=seed, rank=rank, num_replicas=num_replicas)
         _, self._class, self._counts = self.labels.unique(return_inverse=True, return_counts=True)
 
@@ -26,7 +26,7 @@ class ClassSampler(Sampler):
         """The class of each place of the epoch, in visiting order."""
         raise NotImplementedError
 
-    def epoch(self, generator: torch.Generator, progress: float = 0.0) -> Tensor:
+    def order(self, generator: torch.Generator, progress: float = 0.0) -> Tensor:
         place_class = self.place_classes(generator, progress)
         sample_class, counts = self._class.to(generator.device), self._counts.to(generator.device)
         shuffled = torch.randperm(len(sample_class), generator=generator, device=generator.device)
@@ -39,12 +39,42 @@ class ClassSampler(Sampler):
 class QuotaSampler(ClassSampler):
     """Gives each class a share of the epoch, to within one sample. A subclass writes `shares`.
 
-    Until `start`, a share of training, it samples uniformly.
+    Until `start`, a share of training, it samples uniformly. How far training is `set_epoch` tells, or follows from the
+    number of `epochs`, since Lightning and Accelerate tell the epoch alone.
     """
 
-    def __init__(self, labels: Any, start: float = 0.0, *, seed: int = 0, rank: int = 0, num_replicas: int = 1) -> None:
+    def __init__(
+        self,
+        labels: Any,
+        start: float = 0.0,
+        *,
+        epochs: int | None = None,
+        seed: int = 0,
+        rank: int | None = None,
+        num_replicas: int | None = None,
+    ) -> None:
         super().__init__(labels, seed=seed, rank=rank, num_replicas=num_replicas)
         self.start = checks.between("start", start, 0, 1)
+        self.epochs = None if epochs is None else checks.whole("epochs", epochs, 1)
+
+    @property
+    def follows_training(self) -> bool:
+        """Whether the shares change in the course of training."""
+        return self.start > 0
+
+    def set_epoch(self, epoch: int, progress: float | None = None) -> None:
+        """Tell which epoch comes next, and how far training is if that is not epoch / epochs."""
+        super().set_epoch(epoch, self._progress_at(epoch) if progress is None else progress)
+
+    def _progress_at(self, epoch: int) -> float:
+        if self.epochs is not None:
+            return min(epoch / self.epochs, 1.0)
+        if epoch and self.follows_training:
+            raise ValueError(
+                f"{type(self).__name__} changes in the course of training and must know how far that is: make it with "
+                f"epochs=…, or tell it with set_epoch({epoch}, progress=…)"
+            )
+        return 0.0
 
     def shares(self, counts: Tensor, progress: float) -> Tensor:
         """Samples of each class (C,) in float64 -> its share of the epoch (C,), up to a factor."""

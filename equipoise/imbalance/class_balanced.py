@@ -18,6 +18,7 @@ class ClassBalancedSampler(QuotaSampler):
     Args:
         labels: the class of each sample. A class that does not occur is left out.
         start: share of training after which it acts; until then sampling is uniform. Deferred re-sampling is 0.8.
+        epochs: how many there are; in one's own loop `start` needs it, or ``set_epoch(epoch, progress=…)``.
         seed: of the order. With `rank` and `num_replicas` for use in one's own loop.
 
     Differs from the paper: each class has the same number of places in every epoch, to within one, instead of

@@ -21,7 +21,7 @@ class DistributedWeightedSampler(Sampler):
         weights: one for each sample, 0 or more, of any sum.
         num_samples: how many all processes together draw in an epoch; as many as there are weights unless told.
         seed: of the order; the same on every process.
-        rank: which of the `num_replicas` processes this is.
+        rank: which of the `num_replicas` processes this is; both as the process group says unless told.
 
     Example:
         >>> ranks = [DistributedWeightedSampler([0.0, 1.0, 3.0], 8, rank=r, num_replicas=2) for r in (0, 1)]
@@ -30,24 +30,30 @@ class DistributedWeightedSampler(Sampler):
     """
 
     def __init__(
-        self, weights: Any, num_samples: int | None = None, *, seed: int = 0, rank: int = 0, num_replicas: int = 1
+        self,
+        weights: Any,
+        num_samples: int | None = None,
+        *,
+        seed: int = 0,
+        rank: int | None = None,
+        num_replicas: int | None = None,
     ) -> None:
         self.weights = torch.as_tensor(weights, dtype=torch.float64)
         if self.weights.dim() != 1 or not bool(torch.isfinite(self.weights).all() & (self.weights >= 0).all()):
             raise ValueError("weights must be one finite number for each sample, 0 or more")
         if not bool(self.weights.sum() > 0):
             raise ValueError("weights are all 0, so that no sample could be drawn")
-        self.num_samples = len(self.weights) if num_samples is None else checks.whole("num_samples", num_samples, 1)
+        self._drawn = len(self.weights) if num_samples is None else checks.whole("num_samples", num_samples, 1)
         # the weights say all: to this sampler every sample is of one class
         super().__init__(torch.zeros(len(self.weights)), seed=seed, rank=rank, num_replicas=num_replicas)
 
     @property
     def epoch_length(self) -> int:
-        return self.num_samples
+        return self._drawn
 
-    def epoch(self, generator: torch.Generator, progress: float = 0.0) -> Tensor:
+    def order(self, generator: torch.Generator, progress: float = 0.0) -> Tensor:
         device = generator.device
         edges = self.weights.to(device).cumsum(0)
-        drawn = torch.rand(self.num_samples, dtype=torch.float64, generator=generator, device=device)
+        drawn = torch.rand(self._drawn, dtype=torch.float64, generator=generator, device=device)
         # right=True: a weight of 0 has no width, so that it is never drawn
         return torch.searchsorted(edges / edges[-1], drawn, right=True)

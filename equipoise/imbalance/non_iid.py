@@ -46,8 +46,8 @@ class NonIIDSampler(ClassSampler):
         batch_size: int = 128,
         *,
         seed: int = 0,
-        rank: int = 0,
-        num_replicas: int = 1,
+        rank: int | None = None,
+        num_replicas: int | None = None,
     ) -> None:
         super().__init__(labels, seed=seed, rank=rank, num_replicas=num_replicas)
         self.classes = checks.whole("classes", classes, 1)

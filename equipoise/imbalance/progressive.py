@@ -20,8 +20,9 @@ class ProgressiveSampler(QuotaSampler):
 
     Args:
         labels: the class of each sample.
-        seed: of the order. With `rank` and `num_replicas` for use in one's own loop, where
-            ``set_epoch(epoch, progress=epoch / epochs)`` tells t.
+        epochs: how many there are, for use in one's own loop: ``set_epoch(epoch)`` then tells t. Without it
+            ``set_epoch(epoch, progress=t)`` does.
+        seed: of the order. With `rank` and `num_replicas` for use in one's own loop.
 
     Differs from the paper: each class has its share of the places of every epoch, to within one, instead of
     drawing a class for each place; within a class no sample comes twice before all have come.
@@ -40,8 +41,18 @@ class ProgressiveSampler(QuotaSampler):
     Long-Tailed Recognition. ICLR 2020.
     """
 
-    def __init__(self, labels: Any, *, seed: int = 0, rank: int = 0, num_replicas: int = 1) -> None:
-        super().__init__(labels, seed=seed, rank=rank, num_replicas=num_replicas)
+    follows_training = True
+
+    def __init__(
+        self,
+        labels: Any,
+        *,
+        epochs: int | None = None,
+        seed: int = 0,
+        rank: int | None = None,
+        num_replicas: int | None = None,
+    ) -> None:
+        super().__init__(labels, epochs=epochs, seed=seed, rank=rank, num_replicas=num_replicas)
 
     def shares(self, counts: Tensor, progress: float) -> Tensor:
         return (1 - progress) * counts / counts.sum() + progress / len(counts)

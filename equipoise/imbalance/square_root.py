@@ -17,6 +17,7 @@ class SquareRootSampler(QuotaSampler):
     Args:
         labels: the class of each sample.
         start: share of training after which it acts; until then sampling is uniform.
+        epochs: how many there are; in one's own loop `start` needs it, or ``set_epoch(epoch, progress=…)``.
         seed: of the order. With `rank` and `num_replicas` for use in one's own loop.
 
     Differs from the paper: each class has its share of the places of every epoch, to within one, instead of

@@ -29,5 +29,5 @@ class UniformSampler(Sampler):
     Long-Tailed Recognition. ICLR 2020, which calls it instance-balanced.
     """
 
-    def epoch(self, generator: torch.Generator, progress: float = 0.0) -> Tensor:
+    def order(self, generator: torch.Generator, progress: float = 0.0) -> Tensor:
         return torch.randperm(len(self.labels), generator=generator, device=generator.device)

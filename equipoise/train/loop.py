@@ -198,7 +198,7 @@ class Run:
         if self.stage is not None:
             self.stage.freeze(self.network)
         self.loss_sum.zero_()
-        self.order.copy_(self.sampler.epoch(self.streams["order"], number / self.plan.epochs))
+        self.order.copy_(self.sampler.order(self.streams["order"], number / self.plan.epochs))
         self.feed.start_epoch(self.order)
         if self.procedure is not None:
             self.procedure.start_epoch(self, number)

@@ -7,7 +7,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from torch.utils.data import DataLoader
+from torch.utils.data import DataLoader, DistributedSampler
 
 from equipoise.core import Spec, cards
 from equipoise.imbalance import (
@@ -26,7 +26,7 @@ SAMPLERS = [
     UniformSampler,
     ClassBalancedSampler,
     SquareRootSampler,
-    ProgressiveSampler,
+    lambda labels, **k: ProgressiveSampler(labels, epochs=10, **k),
     lambda labels, **k: NonIIDSampler(labels, classes=2, batch_size=6, **k),
     lambda labels, **k: DistributedWeightedSampler([1.0 + c for c in labels], **k),
 ]
@@ -96,12 +96,12 @@ def test_seed_and_epoch_make_the_order(make):
 def test_epoch_draws_from_the_generator_alone(make):
     sampler = make([i % 4 for i in range(40)])
     before = torch.get_rng_state()
-    first = sampler.epoch(torch.Generator().manual_seed(7), 0.3)
-    again = sampler.epoch(torch.Generator().manual_seed(7), 0.3)
+    first = sampler.order(torch.Generator().manual_seed(7), 0.3)
+    again = sampler.order(torch.Generator().manual_seed(7), 0.3)
     assert torch.equal(first, again) and first.dtype == torch.int64
     assert torch.equal(before, torch.get_rng_state())
     moving_on = torch.Generator().manual_seed(7)
-    assert not torch.equal(sampler.epoch(moving_on), sampler.epoch(moving_on))
+    assert not torch.equal(sampler.order(moving_on), sampler.order(moving_on))
 
 
 @pytest.mark.parametrize("make", SAMPLERS, ids=NAMES)
@@ -152,3 +152,43 @@ def test_importing_needs_torch_and_numpy_only():
         "'typer', 'rich', 'plotly', 'pandas'} else 0)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.parametrize("make", SAMPLERS, ids=NAMES)
+def test_reads_as_pytorchs_distributed_sampler(make):
+    sampler = make(list(range(7)), rank=1, num_replicas=3, seed=4)
+    assert isinstance(sampler, DistributedSampler)
+    assert (sampler.rank, sampler.num_replicas, sampler.num_samples, sampler.total_size) == (1, 3, 3, 9)
+    assert (sampler.seed, sampler.shuffle, sampler.drop_last, sampler.epoch) == (4, True, False, 0)
+    sampler.set_epoch(5)
+    assert sampler.epoch == 5
+
+
+def test_alone_it_is_the_only_process():
+    sampler = UniformSampler([0, 1, 2])
+    assert (sampler.rank, sampler.num_replicas, len(sampler)) == (0, 1, 3)
+
+
+def test_the_process_group_says_which_process_it_is(monkeypatch):
+    sampler, told = UniformSampler(range(10)), UniformSampler(range(10), rank=0, num_replicas=5)
+    for name, value in {"is_initialized": True, "get_rank": 1, "get_world_size": 4}.items():
+        monkeypatch.setattr(torch.distributed, name, lambda value=value: value)
+    assert (sampler.rank, sampler.num_replicas, len(list(sampler))) == (1, 4, 3)  # made before the group was
+    assert (told.rank, told.num_replicas) == (0, 5)
+    with pytest.raises(ValueError, match=r"rank must be below num_replicas \(4\), not 4"):
+        list(UniformSampler(range(10), rank=4))
+
+
+@pytest.mark.parametrize("make", [ProgressiveSampler, lambda labels, **k: ClassBalancedSampler(labels, 0.5, **k)])
+def test_how_far_training_is_follows_from_the_number_of_epochs(make):
+    labels = torch.tensor([0] * 9 + [1])
+    known, told = make(labels, epochs=4), make(labels)
+    for epoch in range(5):
+        known.set_epoch(epoch)
+        told.set_epoch(epoch, progress=epoch / 4)
+        assert list(known) == list(told)
+    assert labels[list(known)].bincount().tolist() == [5, 5]
+    known.set_epoch(9)  # more epochs than were meant: nothing is left to change
+    assert labels[list(known)].bincount().tolist() == [5, 5]
+    with pytest.raises(ValueError, match=r"make it with epochs=…, or tell it with set_epoch\(1, progress=…\)"):
+        make(labels).set_epoch(1)

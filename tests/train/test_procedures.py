@@ -187,7 +187,7 @@ def test_no_step_waits_for_the_device(procedure, precision):
     run.epoch(0)
     for number in (1, 4):
         run.network.train()
-        run.order = run.sampler.epoch(run.streams["order"], number / 6).cuda()
+        run.order = run.sampler.order(run.streams["order"], number / 6).cuda()
         run.procedure.start_epoch(run, 3 if number == 4 else number)
         run.step()
         torch.cuda.set_sync_debug_mode("error")

@@ -34,7 +34,7 @@ COUNTS = np.array([110, 78, 56, 40, 29, 20, 14, 10, 7, 5])
 def make_run(procedure, **options):
     recipe = Recipe.make({"procedure": procedure, "model": "cnn_small(width=4)", "epochs": 4} | options, TASK)
     run = Run(recipe, load_task(**recipe.task.__dict__), CPU)
-    run.order = run.sampler.epoch(run.streams["order"])
+    run.order = run.sampler.order(run.streams["order"])
     run.lr.fill_(0.1)
     return run
 

@@ -202,7 +202,7 @@ def test_adding_a_mixing_changes_neither_weights_nor_order():
     plain, mixed = make_run(), make_run({"mix": "mfw"})
     for a, b in zip(plain.network.parameters(), mixed.network.parameters(), strict=True):
         assert torch.equal(a, b)
-    assert torch.equal(plain.sampler.epoch(plain.streams["order"]), mixed.sampler.epoch(mixed.streams["order"]))
+    assert torch.equal(plain.sampler.order(plain.streams["order"]), mixed.sampler.order(mixed.streams["order"]))
 
 
 def test_streams_differ_by_purpose_and_seed():

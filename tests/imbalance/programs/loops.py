@@ -1,0 +1,123 @@
+"""Other people's training loops, run as programs of two processes: `python loops.py LOOP FOLDER`.
+
+Each process writes to FOLDER/RANK.json which samples it visited: {sampler: [epoch: [index, …]]}.
+"""
+
+import json
+import sys
+import warnings
+from pathlib import Path
+
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+
+from equipoise.imbalance import ClassBalancedSampler, ProgressiveSampler, UniformSampler
+
+N, EPOCHS, BATCH = 568, 3, 32
+LABELS = (torch.arange(N) % 100 // 10).square() // 9  # ten tens, shared by eight classes
+SAMPLERS = {
+    "uniform": UniformSampler,
+    "class_balanced": ClassBalancedSampler,
+    "progressive": lambda labels, **options: ProgressiveSampler(labels, epochs=EPOCHS, **options),
+}
+
+
+def loader(name, **options):
+    """The data are their own indices."""
+    return DataLoader(TensorDataset(torch.arange(N)), BATCH, sampler=SAMPLERS[name](LABELS, **options))
+
+
+def ddp():
+    """Plain PyTorch, as torchrun starts it."""
+    torch.distributed.init_process_group("gloo")
+    visited = {}
+    for name in SAMPLERS:
+        visited[name], batches = [], loader(name)
+        for epoch in range(EPOCHS):
+            batches.sampler.set_epoch(epoch)
+            visited[name].append(torch.cat([index for (index,) in batches]).tolist())
+    rank = torch.distributed.get_rank()
+    torch.distributed.destroy_process_group()
+    return rank, visited
+
+
+def lightning(folder):
+    """The loader is made before there is a process group, and the trainer is told nothing about it."""
+    from lightning.pytorch import LightningModule, Trainer
+
+    class Noting(LightningModule):
+        def __init__(self):
+            super().__init__()
+            self.layer, self.visited = nn.Linear(1, 1), []
+
+        def on_train_epoch_start(self):
+            self.visited.append([])
+
+        def training_step(self, batch, number):
+            self.visited[-1] += batch[0].tolist()
+            return self.layer(batch[0][:, None] / N).mean()
+
+        def configure_optimizers(self):
+            return torch.optim.SGD(self.parameters(), 0.0)
+
+    def fit(name, epochs, resumed=None, **options):
+        trainer = Trainer(
+            accelerator="cpu",
+            devices=2,
+            strategy="ddp",
+            max_epochs=epochs,
+            default_root_dir=folder,
+            logger=False,
+            enable_checkpointing=False,
+            enable_progress_bar=False,
+            enable_model_summary=False,
+        )
+        network, batches = Noting(), loader(name, **options)
+        trainer.fit(network, batches, ckpt_path=resumed)
+        return trainer, network.visited
+
+    visited = {}
+    for name in SAMPLERS:
+        trainer, visited[name] = fit(name, EPOCHS)
+    trainer, first = fit("uniform", EPOCHS - 1)
+    trainer.save_checkpoint(folder / "stopped.ckpt")
+    trainer, rest = fit("uniform", EPOCHS, resumed=folder / "stopped.ckpt")
+    visited["resumed"] = first + rest
+    told = {"rank": trainer.global_rank, "num_replicas": trainer.world_size}
+    trainer, visited["told"] = fit("uniform", EPOCHS, **told)
+    return trainer.global_rank, visited
+
+
+def accelerate():
+    """Whole batches for each process, batches split, batches sent out by the first process; stopped and resumed."""
+    from accelerate import Accelerator, DataLoaderConfiguration, skip_first_batches
+
+    def epochs(batches, numbers=range(EPOCHS)):
+        return [torch.cat([index for (index,) in batches]).tolist() for _ in numbers]
+
+    visited = {}
+    accelerator = Accelerator(cpu=True)
+    for name in SAMPLERS:
+        visited[name] = epochs(accelerator.prepare(loader(name)))
+    resumed = accelerator.prepare(loader("uniform"))
+    resumed.set_epoch(1)
+    visited["resumed"] = epochs(skip_first_batches(resumed, 4), [1])
+    resumed.set_epoch(2)
+    visited["resumed"] += epochs(resumed, [2])
+    for way in ("split_batches", "dispatch_batches", "use_seedable_sampler"):
+        accelerator.dataloader_config = DataLoaderConfiguration(**{way: True})
+        visited[way] = epochs(accelerator.prepare(loader("uniform")))
+    told = {"rank": accelerator.process_index, "num_replicas": accelerator.num_processes}
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        visited["told"] = epochs(loader("uniform", **told))
+    visited["warned"] = [str(warning.message) for warning in caught]
+    accelerator.end_training()
+    return accelerator.process_index, visited
+
+
+if __name__ == "__main__":
+    loop, folder = sys.argv[1], Path(sys.argv[2])
+    rank, visited = {"ddp": ddp, "accelerate": accelerate}[loop]() if loop != "lightning" else lightning(folder)
+    (folder / f"{rank}.json").write_text(json.dumps(visited))
