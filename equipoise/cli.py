@@ -50,6 +50,9 @@ def run(
     device: Device = None,
     retry: Annotated[bool, typer.Option("--retry", help="Try failed runs again.")] = False,
     compiled: Annotated[bool, typer.Option("--compile", help="Fuse the networks first; for long studies.")] = False,
+    fast: Annotated[
+        bool, typer.Option("--fast", help="On a GPU: the fastest kernels, which round differently each time.")
+    ] = False,
     profile: Annotated[bool, typer.Option("--profile", help="Say afterwards where the time went.")] = False,
     tensorboard: Annotated[bool, typer.Option("--tensorboard", help="Write event files for TensorBoard.")] = False,
     until_decided: Annotated[
@@ -84,7 +87,8 @@ def run(
     curves = study.with_name("sensitivity.json")
     if asked.tuned and curves.exists():  # what tuning found goes into the report of what it chose
         Store(folder).create().write_text(curves.name, curves.read_text())
-    choices = {name: True for name, chosen in (("compiled", compiled), ("tensorboard", tensorboard)) if chosen}
+    flags = {"compiled": compiled, "fast": fast, "tensorboard": tensorboard}
+    choices = {name: True for name, chosen in flags.items() if chosen}
     _run(asked, folder, workers, device, retry, choices, profile, drive)
 
 

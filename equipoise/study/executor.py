@@ -26,7 +26,8 @@ import torch
 from ..data import forget_cached
 from ..store import Store
 from ..store.underway import note_epoch
-from ..train import Stopped
+from ..train import Stopped, choose_convolutions
+from .engine import settings
 from .runner import Curves, Job, cache_of, do, do_together, loads_of, measured
 
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # of glibc's mallopt
@@ -171,8 +172,8 @@ def _work(pipe: Connection, path: Path, device_name: str) -> None:
     threading.Thread(target=_die_with_parent, daemon=True).start()
     torch.set_num_threads(1)
     keep_freed_memory()
-    torch.backends.cudnn.benchmark = True  # shapes never change, so the search for the fastest convolution pays
     store, device = Store(path), torch.device(device_name)
+    choose_convolutions(fast=settings(store).get("fast", False))
 
     def tell(member: int, epoch: int, curves: Curves) -> None:
         training = load[member].training

@@ -9,6 +9,7 @@ from .plan import Plan
 from .predict import predict
 from .profile import StepTimes, profile_step
 from .recipe import DIALS, Mistakes, Recipe, TaskChoice
+from .repeatable import choose_convolutions
 
 __all__ = [
     "DIALS",
@@ -25,6 +26,7 @@ __all__ = [
     "Stopped",
     "TaskChoice",
     "Terms",
+    "choose_convolutions",
     "fastest_layout",
     "fit",
     "fit_one",

@@ -94,15 +94,11 @@ def test_nothing_is_read_back_from_the_device(text, channels):
 @every
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
-@pytest.mark.filterwarnings("ignore:Synchronization debug mode")
-def test_no_synchronisation_on_a_gpu(text):
+def test_no_synchronisation_on_a_gpu(text, never_waiting):
     images, augment, generator = some_images(8, 3, 32, 32, device="cuda"), build(text), seeded(device="cuda")
     augment(images, generator)  # AutoAugment copies its table on first use
-    torch.cuda.set_sync_debug_mode("error")
-    try:
+    with never_waiting():
         augment(images, generator)
-    finally:
-        torch.cuda.set_sync_debug_mode("default")
 
 
 @every

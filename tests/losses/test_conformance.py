@@ -245,7 +245,6 @@ def test_text_round_trip(case):
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning")  # the compiler's own doing
 @each_case
 def test_compiles_to_one_graph(case):
     torch.compiler.reset()

@@ -182,7 +182,7 @@ def test_docstring_sections_in_order(entry):
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA GPU")
 @pytest.mark.parametrize("precision", ["float32", "bf16"])
 @everyone
-def test_no_step_waits_for_the_device(procedure, precision):
+def test_no_step_waits_for_the_device(procedure, precision, never_waiting):
     run = make_run(procedure, device=torch.device("cuda"), precision=precision)
     run.epoch(0)
     for number in (1, 4):
@@ -190,11 +190,8 @@ def test_no_step_waits_for_the_device(procedure, precision):
         run.order = run.sampler.order(run.streams["order"], number / 6).cuda()
         run.procedure.start_epoch(run, 3 if number == 4 else number)
         run.step()
-        torch.cuda.set_sync_debug_mode("error")
-        try:
+        with never_waiting():
             run.step()
-        finally:
-            torch.cuda.set_sync_debug_mode("default")
 
 
 def test_bbn_widens_a_resnet32_by_one_block_and_a_head():
