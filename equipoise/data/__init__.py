@@ -21,11 +21,14 @@ from .augment import (
 )
 from .cache import cached_source, forget_cached
 from .corruptions import CORRUPTIONS, SEVERITIES, corrupt
+from .decode import DataError
 from .further import FurtherTest, load_further
 from .image_files import ImageFiles
 from .imbalance import draw, long_tailed_counts, step_counts
 from .load import check_task, load_task
+from .names import shown
 from .on_disk import OnDisk, write_images
+from .place import placed_near, placeless
 from .sources import Source, data_folders
 from .split import split_by_class
 from .task import Split, Task
@@ -36,6 +39,7 @@ __all__ = [
     "Augment",
     "AutoAugment",
     "CropFlip",
+    "DataError",
     "FurtherTest",
     "ImageFiles",
     "NoAugment",
@@ -58,9 +62,12 @@ __all__ = [
     "load_task",
     "long_tailed_counts",
     "normalize",
+    "placed_near",
+    "placeless",
     "resize",
     "resized_crop",
     "rotate",
+    "shown",
     "split_by_class",
     "step_counts",
     "write_images",

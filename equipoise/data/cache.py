@@ -8,11 +8,13 @@ import os
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import torch
 
+from .image_files import each_read
 from .on_disk import OnDisk, write_images
 from .sources import Source
 from .task import Split
@@ -21,7 +23,10 @@ WORTH_SHARING = 2**24  # bytes; a smaller set is read by each process
 
 
 def cached_source(folder: Path, read: Callable[[], Source]) -> Source:
-    """What `read()` gives; the images of a large set on disk in `folder`, where the first process writes them."""
+    """What `read()` gives; the images of a large set on disk in `folder`, where the first process writes them.
+
+    A folder stands for one content: what a killed process left there is taken up again as it is.
+    """
     folder.parent.mkdir(parents=True, exist_ok=True)
     with _locked(folder.with_name(f"{folder.name}.lock")):
         if not folder.exists():
@@ -30,8 +35,9 @@ def cached_source(folder: Path, read: Callable[[], Source]) -> Source:
                 return source.in_memory()
             _write(folder, source)
         # mapped before the lock is free: afterwards the files may go
-        names = json.loads((folder / "names.json").read_text())
-        return Source(_split(folder, "train"), _split(folder, "test"), tuple(names))
+        about = json.loads((folder / "about.json").read_text())
+        splits = {name: _split(folder, name) for name in about["splits"]}
+        return Source(**splits, class_names=tuple(about["class_names"]), content=about["content"])
 
 
 def forget_cached(cache: Path) -> None:
@@ -45,10 +51,11 @@ def _write(folder: Path, source: Source) -> None:
     aside = folder.with_name(f"{folder.name}.part")
     shutil.rmtree(aside, ignore_errors=True)
     aside.mkdir()
-    for name, split in (("train", source.train), ("test", source.test)):
-        write_images(aside / f"{name}.npy", split.images)
+    each_read(partial(write_images, aside / f"{name}.npy", split.images) for name, split in source.splits.items())
+    for name, split in source.splits.items():
         np.save(aside / f"{name}_labels.npy", split.labels.numpy())
-    (aside / "names.json").write_text(json.dumps(source.class_names))
+    about = {"splits": [*source.splits], "class_names": source.class_names, "content": source.content}
+    (aside / "about.json").write_text(json.dumps(about))
     os.rename(aside, folder)  # present means complete
 
 

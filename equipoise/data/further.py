@@ -12,8 +12,9 @@ import torch
 from ..core import EquipoiseError
 from .augment._operations import grey
 from .image_files import ImageFiles
-from .sources.folder import SUFFIXES
+from .names import listed, shown
 from .task import Split, Task
+from .walk import image_files, subfolders
 
 
 @dataclass(frozen=True)
@@ -46,12 +47,13 @@ def load_further(
     """
     base, (channels, size) = Path(path).expanduser(), _channels_and_size(task)
     if not base.is_dir():
-        raise EquipoiseError(f"{base} is not a folder; give the folder that holds one folder a class")
-    folders = sorted(p.name for p in base.iterdir() if p.is_dir() and not p.name.startswith("."))
+        raise EquipoiseError(f"{shown(base)} is not a folder; give the folder that holds one folder a class")
+    folders = subfolders(base, base)
     class_of = _classes(base, folders, task.class_names, _read_names(names))
-    files = [(file, label) for folder, label in class_of.items() for file in _image_files(base / folder)]
+    files = [(f.path, label) for folder, label in class_of.items() for f in image_files(base / folder, base)]
     if not files:
-        raise EquipoiseError(f"{base} has no images of the task; its folders are: {', '.join(folders) or 'none'}")
+        there = listed(folders) or "none"
+        raise EquipoiseError(f"{shown(base)} has no images of the task; its folders are: {there}")
     labels, images = torch.tensor([label for _, label in files]), ImageFiles([file for file, _ in files], size)
     classes = tuple(labels.unique().tolist())
     return FurtherTest(
@@ -73,21 +75,17 @@ def _classes(
 ) -> dict[str, int]:
     """The class index of each folder that is not left out."""
     index = {name: label for label, name in enumerate(class_names)}
+    index |= {folder: index[shown(folder)] for folder in folders if shown(folder) in index}  # as the task shows it
     if not names and folders and all(f.isdecimal() and f not in index for f in folders):
         index |= {folder: int(folder) for folder in folders if int(folder) < len(class_names)}
     wanted = {folder: names.get(folder, folder) for folder in folders}
     strange = [f"{f} ({name})" if name != f else f for f, name in wanted.items() if name and name not in index]
     if strange:
-        more = f" and {len(strange) - 5} more" if len(strange) > 5 else ""
         raise EquipoiseError(
-            f"folders of {base} are of no class of the task: {', '.join(strange[:5])}{more}; "
+            f"folders of {shown(base)} are of no class of the task: {listed(strange, 5)}; "
             "give names, a class or None for each"
         )
     return {folder: index[name] for folder, name in wanted.items() if name}
-
-
-def _image_files(folder: Path) -> list[Path]:
-    return sorted(p for p in folder.rglob("*") if p.suffix.lower() in SUFFIXES and not p.name.startswith("."))
 
 
 def _read_names(names: Mapping[str, str | None] | str | Path | None) -> Mapping[str, str | None]:
@@ -101,7 +99,9 @@ def _read_names(names: Mapping[str, str | None] | str | Path | None) -> Mapping[
             return {folder: rest[0].strip() if rest else None for folder, *rest in lines}
         content = json.loads(text)
     except (OSError, ValueError) as error:
-        raise EquipoiseError(f"{path} cannot be read ({error}); see load_further for what it is to hold") from None
+        raise EquipoiseError(
+            f"{shown(path)} cannot be read ({error}); see load_further for what it is to hold"
+        ) from None
     if not isinstance(content, dict) or not all(isinstance(name, str | None) for name in content.values()):
         raise EquipoiseError(f"{path} must hold one JSON object of folders and class names, or null")
     return content

@@ -2,26 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ..core import EquipoiseError
+from .decode import DataError, import_pillow, read_image
+from .names import listed, shown
 
 READERS = 8  # threads: decoding happens outside Python
 
+Failure = tuple[Path, str]
+T = TypeVar("T")
+
 
 class ImageFiles:
-    """Images (N, 3, size, size) as uint8 in files of any format that Pillow knows, decoded a part at a time."""
+    """Images (N, 3, size, size) as uint8 in files, decoded a part at a time; `decode` says how pixels are read.
 
-    def __init__(self, paths: Sequence[Path], size: int) -> None:
+    `digests` are the SHA-256 of the files as they were when the set was looked through: other content is refused.
+    """
+
+    def __init__(self, paths: Sequence[Path], size: int, digests: Sequence[bytes] | None = None) -> None:
         self.paths, self.size = list(paths), size
+        self.digests = None if digests is None else list(digests)
 
     @property
     def shape(self) -> torch.Size:
@@ -39,37 +48,62 @@ class ImageFiles:
 
     def take(self, rows: Tensor) -> ImageFiles:
         """These rows alone; nothing is read."""
-        return ImageFiles([self.paths[i] for i in rows.tolist()], self.size)
+        chosen = rows.tolist()
+        digests = None if self.digests is None else [self.digests[i] for i in chosen]
+        return ImageFiles([self.paths[i] for i in chosen], self.size, digests)
 
     def split(self, size: int) -> Iterator[Tensor]:
-        """The images in order, at most `size` at a time."""
+        """The images in order, at most `size` at a time. Where one cannot be read, the error names all that cannot."""
+        import_pillow()
         with ThreadPoolExecutor(READERS) as pool:
-            for start in range(0, len(self.paths), size):
-                part = list(pool.map(self._read, self.paths[start : start + size]))
+            for start in range(0, len(self), size):
+                part, failed = self._part(pool, start, start + size)
+                if failed:
+                    for further in range(start + size, len(self), size):
+                        failed += self._part(pool, further, further + size)[1]
+                    raise Unreadable(failed)
                 yield torch.from_numpy(np.stack(part)).permute(0, 3, 1, 2).contiguous()
 
     def in_memory(self) -> Tensor:
         parts = list(self.split(1024))
         return torch.cat(parts) if parts else torch.empty(self.shape, dtype=torch.uint8)
 
-    def _read(self, path: Path) -> NDArray[np.uint8]:
-        """The middle square of an image, at the wanted size."""
-        image_module = _pillow()
+    def _part(self, pool: ThreadPoolExecutor, start: int, stop: int) -> tuple[list[NDArray[np.uint8]], list[Failure]]:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # Pillow's, of what is then read all the same or refused
+            found = list(pool.map(self._read, range(start, min(stop, len(self)))))
+        images = [image for image in found if not isinstance(image, str)]
+        return images, [(self.paths[start + i], why) for i, why in enumerate(found) if isinstance(why, str)]
+
+    def _read(self, row: int) -> NDArray[np.uint8] | str:
+        """The image, or why it cannot be read."""
         try:
-            with image_module.open(path) as image:
-                image.draft("RGB", (self.size, self.size))  # a JPEG is decoded at a fraction of its size
-                image = image.convert("RGB")
-                side = min(image.size)
-                left, top = (image.width - side) // 2, (image.height - side) // 2
-                box = (left, top, left + side, top + side)
-                return np.asarray(image.resize((self.size, self.size), image_module.Resampling.BILINEAR, box))
-        except (OSError, SyntaxError, ValueError) as error:
-            raise EquipoiseError(f"{path} cannot be read as an image ({error}); mend it or take it away") from None
+            return read_image(self.paths[row], self.size, self.digests[row] if self.digests else None)
+        except ValueError as error:
+            return str(error)
 
 
-def _pillow() -> Any:
-    try:
-        from PIL import Image
-    except ImportError:
-        raise EquipoiseError("reading image files needs Pillow: pip install pillow") from None
-    return Image
+class Unreadable(DataError):
+    """Files that cannot be read as images, all of them."""
+
+    def __init__(self, failed: Sequence[Failure]) -> None:
+        self.failed = list(failed)
+        if len(failed) == 1:
+            path, why = failed[0]
+            super().__init__(f"{shown(path)} cannot be read as an image: {why}; mend it or take it away")
+        else:
+            lines = listed([f"{path}: {why}" for path, why in failed], separator="\n  ")
+            super().__init__(f"{len(failed)} files cannot be read as images; mend them or take them away:\n  {lines}")
+
+
+def each_read(reads: Iterable[Callable[[], T]]) -> list[T]:
+    """What every one of `reads` gives; where files cannot be read, one error names those of all."""
+    results, failed = [], []
+    for read in reads:
+        try:
+            results.append(read())
+        except Unreadable as error:
+            failed += error.failed
+    if failed:
+        raise Unreadable(failed)
+    return results

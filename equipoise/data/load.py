@@ -14,7 +14,10 @@ from numpy.typing import NDArray
 from .. import checks
 from ..core import EquipoiseError, Spec, known
 from .cache import cached_source
+from .decode import DataError
 from .imbalance import draw, long_tailed_counts, step_counts
+from .names import shown
+from .place import has_place, placeless
 from .sources import Source, data_folders
 from .split import split_by_class
 from .task import Split, Task
@@ -31,11 +34,15 @@ def load_task(
     n_max: int | None = None,
     valid_per_class: int | None = None,
     test: bool = True,
+    content: str | None = None,
     seed: int = 0,
     root: str | Path | None = None,
     cache: Path | None = None,
+    decode: bool = True,
 ) -> Task:
     """The set called `name` with a validation set carved from train; the test set is always the official one.
+
+    Where the set has validation images of its own, those are taken and none are carved.
 
     The order in which images are drawn depends on `seed` alone. So with one seed the validation images never meet
     training images of another ratio, and a more imbalanced set is a part of a less imbalanced one.
@@ -52,20 +59,25 @@ def load_task(
         valid_per_class: instead of a share, so many of the images that each class has left, for classes too small
             for shares; a class of no more than these keeps them all to train on, and is not in the validation set.
         test: False leaves the test set empty, so that whatever is done with the task cannot look at it.
+        content: what the data must be, as `Task.content` tells it; anything else is an error.
         seed: decides which images are drawn.
         root: the folder of the files; by default ``$EQUIPOISE_DATA``, the user's cache folder, then the system's.
         cache: a folder for a copy of the images that processes map and share; by default they are read into memory.
+        decode: False leaves the images of a folder in their files, for who only wants to count them.
 
     Example:
         >>> task = load_task("blobs", imbalance="long_tailed", ratio=100, valid=0)
         >>> task.class_counts
         tensor([500,  50,   5])
     """
-    check_task(name, imbalance, ratio, valid, n_max, valid_per_class, test, seed)
-    source = _read(name, root, data_folders(root), cache)
+    check_task(name, imbalance, ratio, valid, n_max, valid_per_class, test, content, seed)
+    source = _source(name, root, cache, content, decode)
+    if source.valid is not None and valid_per_class:
+        raise EquipoiseError(
+            f"{name} has validation images of its own, so valid_per_class takes none from train: leave it out"
+        )
     names = source.class_names
-
-    share = 0.0 if valid_per_class else valid
+    share = 0.0 if valid_per_class or source.valid is not None else valid
     held_out, pools = split_by_class(source.train.labels.numpy(), len(names), share, seed)
     _check_pools(name, names, held_out, pools, share)
     counts = _counts(_sizes(pools), imbalance, ratio, n_max)
@@ -75,29 +87,62 @@ def load_task(
         few = [pool[:valid_per_class] for pool, n in zip(pools, counts, strict=True) if n > valid_per_class]
         held = np.sort(np.concatenate([held, *few]))
         chosen = np.setdiff1d(chosen, held)
-    elif valid:
-        held = draw(held_out, [max(1, n) for n in _counts(_sizes(held_out), imbalance, ratio, None)], names)
+    elif share:
+        held = _held(held_out, imbalance, ratio)
+    given = source.valid if valid else None
     return Task(
         name=name,
         train=source.train.take(torch.from_numpy(chosen)),
-        valid=source.train.take(torch.from_numpy(held)),
+        valid=source.train.take(torch.from_numpy(held)) if given is None else given,
         test=source.test if test else _empty(source.test),
         class_names=names,
-        fingerprint=_fingerprint(name, chosen, held),
+        fingerprint=_fingerprint(name, source.content, chosen, held if given is None else np.arange(len(given))),
+        content=source.content,
     )
 
 
+def _held(pools: Sequence[NDArray[np.int64]], imbalance: str | None, ratio: float) -> NDArray[np.int64]:
+    """Validation images, with the imbalance of train and at least one of each class that has any."""
+    pools = [pool for pool in pools if len(pool)]
+    if not pools:
+        return np.empty(0, np.int64)
+    counts = [max(1, n) for n in _counts(_sizes(pools), imbalance, ratio, None)]
+    return np.sort(np.concatenate([pool[:n] for pool, n in zip(pools, counts, strict=True)]))
+
+
+def _source(name: str, root: str | Path | None, cache: Path | None, content: str | None, decode: bool) -> Source:
+    if has_place(name) and (content is None or not decode):  # the user's own data may have changed since it was read
+        source = _opened(name, root, content)
+        if not decode:
+            return source
+        content = source.content
+    return _read(name, root, data_folders(root), cache, content)
+
+
+def _opened(name: str, root: str | Path | None, content: str | None) -> Source:
+    """The set as it lies there now; images in files are left there."""
+    source: Source = Spec.parse(name).build("task", root=root)
+    if content is not None and source.content != content:
+        raise DataError(
+            f"the images of {shown(name)} are not those that were asked for: their content is {source.content}, not "
+            f"{content}. Images, classes or their order have changed since: put them back as they were, or begin anew "
+            "in another folder, with --out"
+        )
+    return source
+
+
 @lru_cache(maxsize=4)
-def _read(name: str, root: str | Path | None, folders: tuple[Path, ...], cache: Path | None) -> Source:
+def _read(
+    name: str, root: str | Path | None, folders: tuple[Path, ...], cache: Path | None, content: str | None
+) -> Source:
     """Files are read once for many seeds; `folders` is here because the environment may change what is found."""
-
-    def read() -> Source:
-        source: Source = Spec.parse(name).build("task", root=root)
-        return source
-
     if cache is None:
-        return read().in_memory()
-    return cached_source(cache / hashlib.sha256(f"{name} {folders}".encode()).hexdigest()[:16], read)
+        return _opened(name, root, content).in_memory()
+    if content is None:
+        content = _opened(name, root, None).content
+    # what a set is decides which copy is its own: one left behind of other images is never met
+    which = f"{placeless(name)} {content}" if content else f"{name} {folders}"
+    return cached_source(cache / hashlib.sha256(which.encode()).hexdigest()[:16], lambda: _opened(name, root, content))
 
 
 def _counts(sizes: Sequence[int], imbalance: str | None, ratio: float, n_max: int | None) -> list[int]:
@@ -116,8 +161,9 @@ def _sizes(pools: Sequence[NDArray[np.int64]]) -> list[int]:
     return [len(pool) for pool in pools]
 
 
-def _fingerprint(name: str, train: NDArray[np.int64], valid: NDArray[np.int64]) -> str:
-    digest = hashlib.sha256(f"{name} {len(train)} {len(valid)}\n".encode())
+def _fingerprint(name: str, content: str | None, train: NDArray[np.int64], valid: NDArray[np.int64]) -> str:
+    what = f"{placeless(name)} {content}" if content else name
+    digest = hashlib.sha256(f"{what} {len(train)} {len(valid)}\n".encode())
     digest.update(train.astype("<i8").tobytes() + valid.astype("<i8").tobytes())
     return digest.hexdigest()[:16]
 
@@ -130,6 +176,7 @@ def check_task(
     n_max: int | None,
     valid_per_class: int | None = None,
     test: bool = True,
+    content: str | None = None,
     seed: int = 0,
 ) -> None:
     """Refuse what `load_task` cannot do, before any file is read."""
@@ -144,6 +191,8 @@ def check_task(
             checks.whole("valid_per_class", valid_per_class, 1)
         if not isinstance(test, bool):
             raise ValueError(f"test must be true or false, not {test!r}")
+        if not (content is None or isinstance(content, str)):
+            raise ValueError(f"content must be the text that Task.content gives, not {content!r}")
     except ValueError as error:
         raise EquipoiseError(str(error)) from None
     if valid == 1:

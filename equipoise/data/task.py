@@ -44,7 +44,8 @@ class Split:
 class Task:
     """Train, validation and test data with class names. `valid` may be empty. No method may change it.
 
-    `fingerprint` is a hash of exactly which images were drawn, kept in every record.
+    `fingerprint` is a hash of exactly which images were drawn, and of what they are, kept in every record. `content`
+    tells the whole set from any other; None where it comes with a package.
     """
 
     name: str
@@ -53,6 +54,7 @@ class Task:
     test: Split
     class_names: tuple[str, ...]
     fingerprint: str
+    content: str | None = None
 
     @property
     def num_classes(self) -> int:

@@ -105,7 +105,7 @@ def test_mistakes(tmp_path):
     refused("of no class of the task: zebra; give names", tmp_path / "a", task())
     refused(r"zebra \(n99\)", tmp_path / "a", task(), {"zebra": "n99"})
     write(tmp_path / "b", {str(i): [1] for i in range(11, 18)})
-    refused("12, 13, 14, 15, 16 and 1 more", tmp_path / "b", task())
+    refused("12, 13, 14, 15, 16, and 1 more", tmp_path / "b", task())
     refused("6 × 8; further images can be made square", tmp_path / "a", task(size=(6, 8)))
     refused("cannot be read", tmp_path / "a", task(), tmp_path / "none.txt")
     (tmp_path / "broken.json").write_text("{")

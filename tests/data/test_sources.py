@@ -300,6 +300,22 @@ def test_a_pickle_cannot_change_the_types_of_numpy(tmp_path):
     assert np.dtype("i8").byteorder == "=" and np.dtype("i8").itemsize == 8
 
 
+# What the files are
+
+
+def test_official_files_have_a_content(tmp_path):
+    write_fashion(tmp_path / "plain")
+    write_fashion(tmp_path / "packed", packed=True)
+    assert read("fashion_mnist", tmp_path / "plain").content == read("fashion_mnist", tmp_path / "packed").content
+    for layout in ("binary", "python"):
+        write_cifar(tmp_path / layout, "cifar10", layout)
+    found = {layout: read("cifar10", tmp_path / layout).content for layout in ("binary", "python")}
+    assert found["binary"] == found["python"], "the same images in either layout"
+    path = tmp_path / "binary" / "data_batch_1.bin"
+    path.write_bytes(path.read_bytes()[:-1] + b"\0")
+    assert read("cifar10", tmp_path / "binary").content != found["binary"]
+
+
 # Where files are looked for
 
 

@@ -7,7 +7,7 @@ import os
 import sys
 import zlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,25 +16,45 @@ import torch
 from numpy.typing import NDArray
 
 from ...core import EquipoiseError
+from ..content import content_of_tensors
+from ..image_files import each_read
 from ..task import Split
 
 
 @dataclass(frozen=True)
 class Source:
-    """A data set as its authors made it: official train and test images, before any imbalance."""
+    """A data set as its authors made it: official train and test images, before any imbalance.
+
+    `valid` is there where the authors set validation images apart. `content` tells this set from any other (see
+    `content`); None where the images come with a package, and so cannot change behind a study's back.
+    """
 
     train: Split
     test: Split
     class_names: tuple[str, ...]
+    valid: Split | None = None
+    content: str | None = None
+
+    @classmethod
+    def of_files(cls, train: Split, test: Split, class_names: tuple[str, ...]) -> Source:
+        """With the content of images that were read from files into memory."""
+        parts = [(split.images[:], split.labels) for split in (train, test)]
+        return cls(train, test, class_names, content=content_of_tensors(class_names, parts))
+
+    @property
+    def splits(self) -> dict[str, Split]:
+        """Those that there are."""
+        return {"train": self.train, "test": self.test, **({"valid": self.valid} if self.valid is not None else {})}
 
     @property
     def nbytes(self) -> int:
         """Memory that all images take."""
-        return self.train.images.numel() + self.test.images.numel()
+        return sum(split.images.numel() for split in self.splits.values())
 
     def in_memory(self) -> Source:
         """The same with all images read."""
-        return Source(self.train.in_memory(), self.test.in_memory(), self.class_names)
+        train, test, *valid = each_read([split.in_memory for split in self.splits.values()])
+        return replace(self, train=train, test=test, valid=valid[0] if valid else None)
 
 
 @dataclass(frozen=True)
@@ -53,14 +73,15 @@ def data_folders(root: str | Path | None = None) -> tuple[Path, ...]:
     # where distributions install shared data, by the XDG base directory specification
     shared = os.environ.get("XDG_DATA_DIRS") or os.pathsep.join(["/usr/local/share", "/usr/share"])
     system = [Path(folder, "datasets") for folder in shared.split(os.pathsep) if folder]
-    return (*([_absolute(chosen)] if chosen else []), _cache_folder(), *system)
+    return (*([_absolute(chosen)] if chosen else []), cache_folder(), *system)
 
 
 def _absolute(folder: str | Path) -> Path:
     return Path(os.path.abspath(os.path.expanduser(folder)))
 
 
-def _cache_folder() -> Path:
+def cache_folder() -> Path:
+    """The user's, where systems keep what can be made again."""
     if sys.platform == "darwin":
         base = "~/Library/Caches"
     elif sys.platform == "win32":

@@ -79,7 +79,7 @@ def _read(
     parts = [read_binary(path, label_bytes) if layout is layouts[0] else read_pickle(path, label_key) for path in paths]
     for path, (_, labels) in zip(paths, parts, strict=True):
         check_labels(path, labels, len(names))
-    return Source(_join(parts[:-1]), _join(parts[-1:]), names)
+    return Source.of_files(_join(parts[:-1]), _join(parts[-1:]), names)
 
 
 def _join(parts: list[tuple[NDArray[Any], NDArray[Any]]]) -> Split:

@@ -41,7 +41,7 @@ def fashion_mnist(root: str | Path | None = None) -> Source:
     Algorithms. arXiv 2017.
     """
     _, paths = locate("fashion_mnist", [FILES], root, HINT)
-    return Source(_split(*paths[:2]), _split(*paths[2:]), NAMES)
+    return Source.of_files(_split(*paths[:2]), _split(*paths[2:]), NAMES)
 
 
 def _split(image_path: Path, label_path: Path) -> Split:

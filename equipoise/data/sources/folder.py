@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -10,40 +10,66 @@ import torch
 from numpy.typing import NDArray
 
 from ... import checks
-from ...core import EquipoiseError, register
+from ...core import register
+from ..content import content_of, digests_of
+from ..decode import DataError
 from ..image_files import ImageFiles
+from ..names import listed, shown
 from ..split import split_by_class
 from ..task import Split
-from ._base import Source, data_folders
+from ..walk import ImageFile, image_files, subfolders
+from ._base import Source, cache_folder, data_folders
 
-SUFFIXES = {".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm"}
 TEST_SHARE = 0.2
 TEST_SEED = 0
+PARTS = {"train": "train", "val": "valid", "valid": "valid", "validation": "valid", "test": "test"}
+
+Files = tuple[list[ImageFile], NDArray[np.int64]]  # and their labels
 
 
 @register("folder", kind="task", companions={"augment": "crop_flip"})
 def folder(path: str, size: int = 64, root: str | Path | None = None) -> Source:
-    """Your own images: `path` has one folder a class, or `train` and `test` folders that have one each.
+    """Your own images: `path` has one folder a class, or `train`, `val` and `test` folders that have one each.
 
-    The middle square of each image is brought to `size` × `size` pixels and three channels. Without a `test` folder
-    20 % of each class, drawn with a fixed seed, are the test set. Folders are classes in the order of their names;
-    names that begin with a dot are passed over. A relative `path` is looked for here, then where all data is; with a
-    `root`, below that alone.
+    The middle square of each image is brought to `size` × `size` pixels and three channels; docs/data.md says how
+    16-bit, transparent and turned images are read. Folders are classes in the order of their names; names that begin
+    with a dot are passed over, and links that lead out of `path` are refused. `val` may be called `valid` or
+    `validation`; it is then the validation set. Without a `test` folder 20 % of each class, drawn with a fixed seed,
+    are the test set; a class of a single image keeps it for training and is not tested. A relative `path` is looked
+    for beside the study's file, in the working folder, then where all data is; with a `root`, below that alone.
+
+    Training images are shifted and mirrored unless you say otherwise. Where a mirror image is of another class, as
+    with signs, letters or left and right, write ``augment = "crop_flip(flip=False)"``, or ``augment = "none"``.
 
     Differs from the paper: nothing known.
 
     Reference: none.
     """
     checks.whole("size", size, 1)
-    base = _located(Path(path).expanduser(), root)
-    if (base / "train").is_dir() and (base / "test").is_dir():
-        names = _class_names(base / "train")
-        return Source(_split_of(base / "train", names, size), _split_of(base / "test", names, size), names)
-    names = _class_names(base)
-    paths, labels = _files(base, names)
-    held_out, rest = split_by_class(labels, len(names), TEST_SHARE, TEST_SEED)
-    train, test = (np.sort(np.concatenate(part)) for part in (rest, held_out))
-    return Source(_split(paths, labels, train, size), _split(paths, labels, test, size), names)
+    if not isinstance(path, str):
+        raise ValueError(f"path must be text, not {path!r}")
+    base = _located(Path(path).expanduser(), root).resolve()
+    parts = _parts(base)
+    names = _class_names(parts["train"], base)
+    files = {part: _files(place, base, names) for part, place in parts.items()}
+    if "test" not in files:
+        files["train"], files["test"] = _held_out(*files["train"], len(names))
+    labels = tuple(shown(name) for name in names)
+    if len(set(labels)) < len(labels):
+        raise DataError(f"{shown(base)} has class folders whose names look the same: {listed(list(names))}; rename one")
+    return _source(base, files, labels, size)
+
+
+def _source(base: Path, files: Mapping[str, Files], names: tuple[str, ...], size: int) -> Source:
+    every = [file for part, _ in files.values() for file in part]
+    digests = iter(digests_of(every, base, cache_folder()))
+    splits, parts = {}, {}
+    for part, (own, labels) in files.items():
+        of_part = [next(digests) for _ in own]
+        images = ImageFiles([file.path for file in own], size, of_part)
+        splits[part], parts[part] = Split(images, torch.from_numpy(labels)), (labels.tolist(), b"".join(of_part))
+    content = content_of(names, [parts.get(part, ([], b"")) for part in ("train", "valid", "test")])
+    return Source(splits["train"], splits["test"], names, splits.get("valid"), content)
 
 
 def _located(path: Path, root: str | Path | None) -> Path:
@@ -51,34 +77,51 @@ def _located(path: Path, root: str | Path | None) -> Path:
     for place in places:
         if place.is_dir():
             return place
-    tried = ", ".join(map(str, dict.fromkeys(places)))
-    raise EquipoiseError(f"{path} is not a folder; give the folder that holds one folder a class. Looked for {tried}.")
+    tried = listed([str(place) for place in dict.fromkeys(places)])
+    raise DataError(
+        f"{shown(path)} is not a folder; give the folder that holds one folder a class. Looked for {tried}."
+    )
 
 
-def _split_of(base: Path, names: tuple[str, ...], size: int) -> Split:
-    strange = sorted(set(_class_names(base)) - set(names))
-    if strange:
-        raise EquipoiseError(f"{base} has classes without training images: {', '.join(strange)}; take them away")
-    paths, labels = _files(base, names)
-    return _split(paths, labels, np.arange(len(paths)), size)
+def _parts(base: Path) -> dict[str, Path]:
+    """The folder of each part: all of `base` for "train", or the folders that are called by the names of parts."""
+    there = subfolders(base, base)
+    named = {name: PARTS[name.lower()] for name in there if name.lower() in PARTS}
+    others = [name for name in there if name not in named]
+    if not named or (others and set(named.values()) == {"train"}):  # a class may be called train
+        return {"train": base}
+    what = f"{shown(base)} has {listed(list(named))}"
+    if "train" not in named.values():
+        beside = f" beside {listed(others)}" if others else ""
+        raise DataError(f"{what}{beside} and no train folder: put the classes to train on into {shown(base / 'train')}")
+    if len(set(named.values())) < len(named):
+        raise DataError(f"{what}, two names of one part: take one away")
+    return {part: base / name for name, part in named.items()}
 
 
-def _class_names(base: Path) -> tuple[str, ...]:
-    names = tuple(sorted(p.name for p in base.iterdir() if p.is_dir() and not p.name.startswith(".")))
+def _class_names(place: Path, base: Path) -> tuple[str, ...]:
+    names = tuple(subfolders(place, base))
     if len(names) < 2:
-        raise EquipoiseError(f"{base} has {len(names)} folders; a class is a folder of images, and two are needed")
+        count = "1 folder" if len(names) == 1 else f"{len(names)} folders"
+        raise DataError(f"{shown(place)} has {count}; a class is a folder of images, and two are needed")
     return names
 
 
-def _files(base: Path, names: Sequence[str]) -> tuple[list[Path], NDArray[np.int64]]:
+def _files(place: Path, base: Path, names: Sequence[str]) -> Files:
     """The images of all classes and their labels, in the order of names."""
-    by_class = [
-        sorted(p for p in (base / name).rglob("*") if p.suffix.lower() in SUFFIXES and not p.name.startswith("."))
-        for name in names
-    ]
-    labels = np.repeat(np.arange(len(names)), [len(paths) for paths in by_class])
-    return [path for paths in by_class for path in paths], labels
+    there = subfolders(place, base)
+    strange = sorted(set(there) - set(names))
+    if strange:
+        raise DataError(f"{shown(place)} has classes without training images: {listed(strange)}; take them away")
+    by_class = [image_files(place / name, base) if name in there else [] for name in names]
+    if not any(by_class):
+        raise DataError(f"{shown(place)} has no images: put some into its folders, or take it away")
+    labels = np.repeat(np.arange(len(names)), [len(files) for files in by_class])
+    return [file for files in by_class for file in files], labels
 
 
-def _split(paths: Sequence[Path], labels: NDArray[np.int64], rows: NDArray[np.int64], size: int) -> Split:
-    return Split(ImageFiles([paths[i] for i in rows], size), torch.from_numpy(labels[rows]))
+def _held_out(files: Sequence[ImageFile], labels: NDArray[np.int64], num_classes: int) -> tuple[Files, Files]:
+    """Training and test images, where there is no test folder."""
+    held_out, rest = split_by_class(labels, num_classes, TEST_SHARE, TEST_SEED)
+    train, test = (np.sort(np.concatenate(part)) for part in (rest, held_out))
+    return ([files[i] for i in train], labels[train]), ([files[i] for i in test], labels[test])

@@ -1,0 +1,179 @@
+"""One image file as an array: every kind of pixel on the scale 0 to 255, upright, three channels.
+
+* Whole numbers of 16 bits are divided by 257, so that white stays white; floating-point numbers count from 0 to 1.
+  Pixels without an agreed scale (32-bit whole numbers, floats beyond 0 to 1) are refused, not guessed at.
+* What is transparent shows white, as on a page.
+* The orientation that a camera noted (EXIF) is applied. Of several frames the first is read. Colour profiles are not.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import stat
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..core import EquipoiseError
+from .names import shown
+
+# what Pillow may take a file for, whatever it is called: others of its formats start programs, or are seldom tried
+FORMATS = ("PNG", "JPEG", "BMP", "GIF", "WEBP", "TIFF", "PPM")
+SUFFIXES = {".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm"}
+MAX_PIXELS = 2**27  # 134 million; a file of a few bytes may declare any size
+MAX_BYTES = 2**30
+LARGE = 2**24  # pixels; of images beyond, one is decoded at a time, so that memory stays bounded
+
+_one_large_image = threading.Lock()
+_ORIENTATION = 0x0112  # EXIF's tag, and what each of its values asks for; 1 is upright
+_TURNS: dict[Any, str] = {
+    2: "FLIP_LEFT_RIGHT",
+    3: "ROTATE_180",
+    4: "FLIP_TOP_BOTTOM",
+    5: "TRANSPOSE",
+    6: "ROTATE_270",
+    7: "TRANSVERSE",
+    8: "ROTATE_90",
+}
+_PHOTOMETRIC, _WHITE_IS_ZERO = 262, 0  # the tag of a TIFF that tells negatives
+
+
+class DataError(EquipoiseError):
+    """Data that cannot be read or is not what it was; it says nothing about the method that was to be trained on it."""
+
+
+def read_image(path: Path, size: int, digest: bytes | None = None) -> NDArray[np.uint8]:
+    """The middle square of an image at `size` × `size` pixels (size, size, 3).
+
+    Raises ValueError, with the reason alone, for whatever is wrong with the file; `digest` is what its content must be.
+    """
+    content = _content(path)
+    if digest is not None and hashlib.sha256(content).digest() != digest:
+        raise ValueError("it has changed since the folder was looked through; start again when nothing writes there")
+    return _decoded(content, size)
+
+
+def _content(path: Path) -> bytes:
+    try:
+        # a pipe in place of the file must not be waited for
+        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+        with open(descriptor, "rb") as file:
+            found = os.fstat(descriptor)
+            if not stat.S_ISREG(found.st_mode):
+                raise ValueError("it is not a regular file")
+            if found.st_size > MAX_BYTES:
+                raise ValueError(f"it has {found.st_size:,} bytes, more than the {MAX_BYTES:,} that are read")
+            return file.read()
+    except OSError as error:
+        raise ValueError(error.strerror or str(error)) from None
+
+
+def _decoded(content: bytes, size: int) -> NDArray[np.uint8]:
+    pillow = import_pillow()
+    try:
+        with pillow.open(io.BytesIO(content), formats=FORMATS) as image:
+            _check_size(*image.size)
+            image.draft(None, (size, size))  # a JPEG is decoded at a fraction of its size
+            _check_size(*image.size)
+            if image.width * image.height <= LARGE:
+                return _square(image, size)
+            with _one_large_image:
+                return _square(image, size)
+    except pillow.DecompressionBombError:
+        raise ValueError(_too_large("more than Pillow accepts")) from None
+    except MemoryError:
+        raise ValueError("there is not enough memory to decode it") from None
+    except pillow.UnidentifiedImageError:
+        raise ValueError(f"it is none of {', '.join(FORMATS)}") from None
+    except Exception as error:  # a damaged file may raise almost anything
+        raise ValueError(shown(str(error)) or type(error).__name__) from None
+
+
+def _check_size(width: int, height: int) -> None:
+    if min(width, height) < 1:
+        raise ValueError(f"it has {width} × {height} pixels")
+    if width * height > MAX_PIXELS:
+        raise ValueError(_too_large(f"{width:,} × {height:,}"))
+
+
+def _too_large(pixels: str) -> str:
+    return f"it declares {pixels} pixels; at most {MAX_PIXELS:,} are read: make it smaller"
+
+
+def _square(image: Any, size: int) -> NDArray[np.uint8]:
+    """The middle square in colour."""
+    pillow = import_pillow()
+    image.load()
+    upright = _upright(_on_usual_scale(image), image)
+    coloured = _in_colour(upright)
+    side = min(coloured.size)
+    left, top = (coloured.width - side) // 2, (coloured.height - side) // 2
+    box = (left, top, left + side, top + side)
+    pixels: NDArray[np.uint8] = np.asarray(coloured.resize((size, size), pillow.Resampling.BILINEAR, box))
+    return pixels
+
+
+def _on_usual_scale(image: Any) -> Any:
+    """The same image with pixels of one byte each, 255 for white."""
+    # some versions of Pillow give the 16 bits of PNG and PPM as "I"
+    if image.mode.startswith("I;16") or (image.mode == "I" and image.format in ("PNG", "PPM")):
+        scaled = _from_16_bits(np.asarray(image))
+    elif image.mode == "I":
+        raise ValueError("its pixels are whole numbers without an agreed white; save it with 8 or 16 bits")
+    elif image.mode == "F":
+        scaled = _from_floats(np.asarray(image))
+    else:
+        return image
+    if getattr(image, "tag_v2", {}).get(_PHOTOMETRIC) == _WHITE_IS_ZERO:
+        scaled = 255 - scaled
+    made = import_pillow().fromarray(scaled)
+    level = image.info.get("transparency")
+    if isinstance(level, int):  # one grey level, of 16 bits, stands for nothing at all
+        made.putalpha(import_pillow().fromarray(np.where(np.asarray(image) == level, 0, 255).astype(np.uint8)))
+    return made
+
+
+def _from_16_bits(pixels: NDArray[Any]) -> NDArray[np.uint8]:
+    levels = pixels.astype(np.int64)
+    if levels.min() < 0 or levels.max() > 65535:
+        raise ValueError(f"its pixels reach from {levels.min()} to {levels.max()}, expected 0 to 65535")
+    return ((levels + 128) // 257).astype(np.uint8)
+
+
+def _from_floats(pixels: NDArray[Any]) -> NDArray[np.uint8]:
+    low, high = float(pixels.min()), float(pixels.max())
+    if not 0 <= low <= high <= 1:  # false for NaN too
+        raise ValueError(f"its floating-point pixels reach from {low:g} to {high:g}; expected 0 for black, 1 for white")
+    return np.rint(pixels * 255).astype(np.uint8)
+
+
+def _upright(image: Any, noted: Any) -> Any:
+    """Turned and mirrored as the camera says; `noted` is what has its notes."""
+    try:
+        orientation = noted.getexif().get(_ORIENTATION)
+    except Exception:  # notes that cannot be read turn nothing, here as in any viewer
+        orientation = None
+    way = _TURNS.get(orientation)
+    return image.transpose(getattr(import_pillow().Transpose, way)) if way else image
+
+
+def _in_colour(image: Any) -> Any:
+    """Three channels; white where it is transparent."""
+    if "transparency" in image.info or image.mode in ("LA", "La", "PA", "RGBA", "RGBa"):
+        seen = image.convert("RGBA")
+        page = import_pillow().new("RGBA", seen.size, (255, 255, 255, 255))
+        image = import_pillow().alpha_composite(page, seen)
+    return image.convert("RGB")
+
+
+def import_pillow() -> Any:
+    try:
+        from PIL import Image
+    except ImportError:
+        raise EquipoiseError("reading image files needs Pillow: pip install pillow") from None
+    return Image

@@ -1,0 +1,10 @@
+"""Tests keep their index of files to themselves."""
+
+import pytest
+
+
+@pytest.fixture(autouse=True)
+def _own_index(tmp_path_factory, monkeypatch):
+    place = tmp_path_factory.mktemp("index")
+    monkeypatch.setattr("equipoise.data.sources.folder.cache_folder", lambda: place)
+    return place
