@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -59,7 +60,10 @@ def counts(value: Any, *, empty: bool = True, name: str = "class_counts") -> Ten
 
     `empty=False` refuses a class without images, for methods whose formula divides by its count.
     """
-    tensor = torch.as_tensor(value)
+    # numpy knows no default type or device, by which PyTorch would turn 70000.0 to infinity or keep nothing at all
+    tensor = value if isinstance(value, Tensor) else torch.as_tensor(np.asarray(value), device="cpu")
+    if tensor.is_meta:
+        raise ValueError(f"{name} is on the meta device, which keeps no numbers; give a list")
     if tensor.dim() != 1 or not len(tensor):
         raise ValueError(f"{name} must be one number for each class, not a value of shape {tuple(tensor.shape)}")
     if tensor.is_complex() or tensor.dtype == torch.bool:

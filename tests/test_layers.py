@@ -12,14 +12,16 @@ import equipoise
 from equipoise.core import KINDS, cards
 
 ROOT = Path(equipoise.__file__).parent
-BASE = {"core", "checks", "files", ""}  # "" is the package itself, for its version
+BASE = {"core", "checks", "class_counts", "files", "tracing", ""}  # "" is the package itself, for its version
 METHODS = {"data", "models", "norms", "losses", "mixing", "imbalance"}
 # part -> the parts it may import
 ALLOWED = {
     "core": set(),
     "checks": set(),
+    "class_counts": {"checks", "tracing"},
     "files": set(),
-    "native": set(),
+    "tracing": set(),
+    "native": {"tracing"},
     **{name: BASE for name in METHODS},
     "norms": BASE | {"native"},
     "losses": BASE | {"native"},

@@ -7,23 +7,24 @@ from collections.abc import Iterator
 from typing import Any, Self
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.utils.data import DistributedSampler
 
 from .. import checks
+from ..class_counts import KnowsCounts
 from ..core import Output, signature_repr
 from ._processes import accelerate_splits, processes
 
 
-class Weighting(nn.Module):
+class Weighting(KnowsCounts):
     """How much each sample counts. A subclass writes `weights`; `start` defers it to a part of training.
 
     `start` is the share of training after which the weights act (0.8: the last fifth, as deferred
     re-weighting does); until then every sample counts 1.
     """
 
-    def __init__(self, start: float = 0.0) -> None:
-        super().__init__()
+    def __init__(self, start: float = 0.0, class_counts: checks.Counts | None = None) -> None:
+        super().__init__(class_counts, persistent=False)  # made from the constructor's arguments: no part of a checkpoint
         self.start = checks.between("start", start, 0, 1)
 
     def weights(self, target: Tensor, out: Output | None) -> Tensor:

@@ -35,6 +35,8 @@ def statistics_of(feature_map: Tensor, statistic: str) -> Tensor:
 
 def scaled(values: Tensor, smallest: Tensor | None = None) -> Tensor:
     """values (S, N) -> v' (S, N): 0 at the `smallest` (the batch's unless given), one unit the range of the batch."""
+    if not values.shape[1]:  # an empty batch has no smallest value
+        return values
     low, high = values.aminmax(dim=1, keepdim=True)
     span = high - low
     # a batch of one, or of equal samples, has no range

@@ -9,13 +9,15 @@ from torch import Tensor
 
 from .. import checks
 from ..core import register
-from ._class_weights import ClassWeighting, sum_to_num_classes
+from ._class_weights import ClassWeighting, sum_to_num_classes, weight_type
 
 
 def effective_number_weights(class_counts: checks.Counts, beta: float = 0.9999) -> Tensor:
     """Class weights (C,) that sum to C. See `EffectiveNumber`."""
-    n = checks.counts(class_counts)
-    beta = checks.between("beta", beta, 0, 1)
+    return _weights(checks.counts(class_counts), checks.between("beta", beta, 0, 1)).to(weight_type())
+
+
+def _weights(n: Tensor, beta: float) -> Tensor:
     if beta == 0:
         inverse = torch.ones_like(n)
     elif beta == 1:  # the limit of E_n is n
@@ -58,5 +60,8 @@ class EffectiveNumber(ClassWeighting):
     """
 
     def __init__(self, class_counts: checks.Counts, beta: float = 0.9999, start: float = 0.0) -> None:
-        super().__init__(class_counts, effective_number_weights(class_counts, beta), start)
-        self.beta = beta
+        super().__init__(class_counts, start)
+        self.beta = checks.between("beta", beta, 0, 1)
+
+    def derived(self, counts: Tensor) -> Tensor:
+        return _weights(counts, self.beta)

@@ -6,13 +6,15 @@ from torch import Tensor
 
 from .. import checks
 from ..core import register
-from ._class_weights import ClassWeighting, sum_to_num_classes
+from ._class_weights import ClassWeighting, sum_to_num_classes, weight_type
 
 
 def inverse_frequency_weights(class_counts: checks.Counts, power: float = 1.0) -> Tensor:
     """Class weights (C,) that sum to C. See `InverseFrequency`."""
-    n = checks.counts(class_counts)
-    power = checks.at_least("power", power, 0)
+    return _weights(checks.counts(class_counts), checks.at_least("power", power, 0)).to(weight_type())
+
+
+def _weights(n: Tensor, power: float) -> Tensor:
     # relative to the largest class, so that no power of a large count underflows
     return sum_to_num_classes((n.max() / n) ** power, n)
 
@@ -45,5 +47,8 @@ class InverseFrequency(ClassWeighting):
     """
 
     def __init__(self, class_counts: checks.Counts, power: float = 1.0, start: float = 0.0) -> None:
-        super().__init__(class_counts, inverse_frequency_weights(class_counts, power), start)
-        self.power = power
+        super().__init__(class_counts, start)
+        self.power = checks.at_least("power", power, 0)
+
+    def derived(self, counts: Tensor) -> Tensor:
+        return _weights(counts, self.power)

@@ -6,11 +6,13 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from .. import checks, native
-from ..core import signature_repr
+from ..class_counts import KnowsCounts
+from ..core import full_precision, signature_repr
 from ..native.losses import Kernel
+from ..tracing import is_watched
 
 REDUCTIONS = ("mean", "sum", "none")
 
@@ -24,29 +26,23 @@ def reduce(values: Tensor, reduction: str) -> Tensor:
 
 def label_rows(like: Tensor, target: Tensor, label: float, others: float) -> Tensor:
     """A tensor like `like` (N, C) with the number `label` at each row's label and `others` elsewhere."""
-    if torch.compiler.is_compiling():  # a comparison becomes part of what follows
+    if is_watched():  # a comparison becomes part of what follows, and writes into nothing
         at_label = target[:, None] == torch.arange(like.shape[1], device=like.device)
         return torch.where(at_label, label, others).to(like.dtype)
     return torch.full_like(like, others).scatter_(1, target[:, None], label)
 
 
-class Loss(nn.Module):
+class Loss(KnowsCounts):
     """A loss on hard labels. A subclass writes `per_sample`; it never weighs classes.
 
     Weights multiply `per_sample` from outside (`equipoise.imbalance`), so that they combine with every loss.
     A subclass that knows the number of classes hands over its counts, kept in the buffer `class_counts`.
     """
 
-    class_counts: Tensor | None
-
     def __init__(self, reduction: str = "mean", class_counts: checks.Counts | None = None) -> None:
-        super().__init__()
+        super().__init__(class_counts)
         self.reduction = checks.one_of("reduction", reduction, REDUCTIONS)
-        # whole numbers: a cast of the module to half precision leaves them alone
-        counts = None if class_counts is None else checks.counts(class_counts).long()
-        self.register_buffer("class_counts", counts)
-        self._num_classes = None if counts is None else len(counts)
-        self._ready: tuple[Tensor, int, Tensor] | None = None
+        self._num_classes = None if self.class_counts is None else len(self.class_counts)
 
     def per_sample(self, logits: Tensor, target: Tensor) -> Tensor:
         """logits (N, C), target (N,) -> (N,)."""
@@ -65,28 +61,9 @@ class Loss(nn.Module):
         try:
             return self.reduced(logits, target, self.reduction)
         except (IndexError, RuntimeError):  # on a CPU a label out of range ends here: looked for only then, it is free
-            checks.labels(type(self).__name__, logits, target)
+            if not is_watched():
+                checks.labels(type(self).__name__, logits, target)
             raise
-
-    def derived(self) -> Tensor:
-        """What a subclass derives from its counts, in float64; `ready` asks for it once."""
-        raise NotImplementedError
-
-    def ready(self, logits: Tensor) -> Tensor:
-        """`derived` in the type and on the device of `logits`, computed anew only when the counts have changed."""
-        if torch.compiler.is_compiling():
-            return self.derived().to(logits)
-        counts = self._buffers["class_counts"]
-        assert counts is not None
-        version = -1 if counts.is_inference() else counts._version  # counts the changes in place
-        if self._ready is not None and self._ready[0] is counts and self._ready[1] == version:
-            kept = self._ready[2]
-            if kept.dtype == logits.dtype and kept.device == logits.device:
-                return kept
-        fresh = self.derived().to(logits)
-        if not (fresh.is_cuda and torch.cuda.is_current_stream_capturing()):  # else it has no numbers yet
-            self._ready = counts, version, fresh
-        return fresh
 
     def extra_repr(self) -> str:
         return signature_repr(self)
@@ -102,7 +79,7 @@ class FusedLoss(Loss):
         raise NotImplementedError
 
 
-Formula = Callable[[Tensor, str], Tensor]  # logits (N, C) and the reduction -> (N,) or a number
+Formula = Callable[[Tensor, Tensor, str], Tensor]  # logits (N, C), target (N,), the reduction -> (N,) or a number
 
 
 def in_one_call(
@@ -113,10 +90,21 @@ def in_one_call(
     The kernels (`equipoise.native`) are for training on a CPU; `options` are theirs. Autograd makes more passes over
     the logits, and for few of them takes the time of a dozen operations instead of one.
     """
-    wanted = logits.requires_grad and torch.is_grad_enabled()
-    if wanted and len(target) and target.dtype is torch.int64 and native.suits(logits):
-        return _InOneCall.apply(logits, target, reduction, formula, kernel, options)
-    return formula(logits, reduction)
+    logits, target = full_precision(logits), whole_labels(target)
+    if logits.requires_grad and torch.is_grad_enabled():
+        of_classes = [t for t in options.values() if isinstance(t, Tensor)]
+        if (
+            native.suits(logits, *of_classes, labels=target)
+            and target.shape[0]
+            and not any(t.requires_grad for t in of_classes)  # the kernels know the slope of the logits alone
+        ):
+            return _InOneCall.apply(logits, target, reduction, formula, kernel, options)
+    return formula(logits, target, reduction)
+
+
+def whole_labels(target: Tensor) -> Tensor:
+    """`target` as int64, which all kernels take, PyTorch's and ours."""
+    return target if target.dtype is torch.int64 else target.long()
 
 
 class _InOneCall(torch.autograd.Function):
@@ -125,18 +113,20 @@ class _InOneCall(torch.autograd.Function):
         ctx: Any, logits: Tensor, target: Tensor, reduction: str, formula: Formula, kernel: Kernel, options: Any
     ) -> Tensor:
         value, slope = kernel(logits, target, reduction, **options)
-        ctx.save_for_backward(logits, slope)
+        ctx.save_for_backward(logits, target, slope)
         ctx.reduction, ctx.formula = reduction, formula
         return value
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        logits, slope = ctx.saved_tensors
+        logits, target, slope = ctx.saved_tensors
         none = (None,) * 5
         if torch.is_grad_enabled():  # create_graph=True
-            value = ctx.formula(logits, ctx.reduction)
+            value = ctx.formula(logits, target, ctx.reduction)
             return torch.autograd.grad(value, logits, grad, create_graph=True)[0], *none
         if ctx.reduction == "none":
             return slope * grad[:, None], *none
+        if not native.suits(grad):  # several gradients at once, or somebody is watching
+            return slope * grad, *none
         factor = float(grad)  # on the CPU, where nothing waits for it
         return slope if factor == 1 else slope * factor, *none

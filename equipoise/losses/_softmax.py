@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from ..native.losses import softmax_loss
+from ..tracing import is_watched
 from ._base import in_one_call
 
 FEW = 16  # classes; with fewer, PyTorch's softmax of rows does not fill a vector register and takes six times as long
@@ -15,7 +15,7 @@ NO_LABEL = -(2**31)  # PyTorch skips samples whose label is this; its default, -
 
 def log_softmax(logits: Tensor) -> Tensor:
     """log p: (N, C) -> (N, C)."""
-    if logits.shape[1] < FEW and logits.is_cpu and not torch.compiler.is_compiling():
+    if logits.shape[1] < FEW and logits.is_cpu and not is_watched():
         return logits.t().log_softmax(0).t()
     return logits.log_softmax(1)
 
@@ -39,7 +39,7 @@ def cross_entropy(
     All three are (C,), of the logits' type, and without gradient.
     """
 
-    def formula(z: Tensor, reduction: str) -> Tensor:
+    def formula(z: Tensor, target: Tensor, reduction: str) -> Tensor:
         u = z if scale is None else scale * z
         u = u if shift is None else u + shift
         if at_label is not None:

@@ -42,9 +42,9 @@ class BalancedSoftmaxLoss(FusedLoss):
     def __init__(self, class_counts: checks.Counts, *, reduction: str = "mean") -> None:
         super().__init__(reduction, class_counts)
 
-    def derived(self) -> Tensor:
-        return self.class_counts.double().log()
+    def derived(self, counts: Tensor) -> Tensor:
+        return counts.log()
 
     def reduced(self, logits: Tensor, target: Tensor, reduction: str) -> Tensor:
         logits = full_precision(logits)
-        return cross_entropy(logits, target, reduction, shift=self.ready(logits))
+        return cross_entropy(logits, target, reduction, shift=self.ready(logits.dtype, logits.device))

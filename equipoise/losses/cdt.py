@@ -55,16 +55,19 @@ class CDTLoss(FusedLoss):
     """
 
     class_counts: Tensor
-    temperatures: Tensor
 
     def __init__(self, class_counts: checks.Counts, gamma: float = 0.2, *, reduction: str = "mean") -> None:
         super().__init__(reduction, class_counts)
         self.gamma = checks.at_least("gamma", gamma, 0)
-        self.register_buffer("temperatures", cdt_temperatures(self.class_counts, gamma))
 
-    def derived(self) -> Tensor:
-        return self.temperatures
+    @property
+    def temperatures(self) -> Tensor:
+        """Of each class (C,), in float64."""
+        return cdt_temperatures(self.class_counts, self.gamma)
+
+    def derived(self, counts: Tensor) -> Tensor:
+        return cdt_temperatures(counts, self.gamma).reciprocal()
 
     def reduced(self, logits: Tensor, target: Tensor, reduction: str) -> Tensor:
         logits = full_precision(logits)
-        return cdt_loss(logits, target, self.ready(logits), reduction=reduction)
+        return cross_entropy(logits, target, reduction, scale=self.ready(logits.dtype, logits.device))

@@ -25,10 +25,10 @@ def equalization_loss(
 ) -> Tensor:
     """Softmax equalization loss: logits (N, C), target (N,), rare (C,) of bools -> (N,). See `EqualizationLoss`."""
     logits = full_precision(logits)
-    rare = rare.to(logits)
+    rare = rare.detach().to(logits)
     seeds: list[Tensor] = []  # of the rows, once the kernel has drawn by them
 
-    def formula(z: Tensor, reduction: str) -> Tensor:
+    def formula(z: Tensor, target: Tensor, reduction: str) -> Tensor:
         if seeds:
             left_out = drawn_by(seeds[0], z.shape[1], gamma)
         else:
@@ -36,16 +36,16 @@ def equalization_loss(
         others = left_out.scatter(1, target[:, None], False).to(z)
         return nll(z.addcmul(others, rare, value=-HUGE), target, reduction)
 
-    def kernel(z: Tensor, target: Tensor, reduction: str) -> tuple[Tensor, Tensor]:
-        seeds.append(torch.randint(2**32, target.shape, generator=generator))
+    def kernel(z: Tensor, target: Tensor, reduction: str, rare: Tensor) -> tuple[Tensor, Tensor]:
+        seeds.append(torch.randint(2**32, target.shape, generator=generator, dtype=torch.int64, device="cpu"))
         return softmax_loss(z, target, reduction, rare=rare, seeds=seeds[0], left_out=gamma)
 
-    return in_one_call(logits, target, reduction, formula, kernel)
+    return in_one_call(logits, target, reduction, formula, kernel, rare=rare)
 
 
 def drawn_by(seeds: Tensor, num_classes: int, gamma: float) -> Tensor:
     """(N, C) of bools, true with probability `gamma`: what the kernel draws for rows with these seeds."""
-    h = (seeds[:, None] + torch.arange(num_classes) * 0x9E3779B9) % 2**32
+    h = (seeds[:, None] + torch.arange(num_classes, device=seeds.device) * 0x9E3779B9) % 2**32
     for shift, factor in ((16, 0x85EBCA6B), (13, 0xC2B2AE35)):
         h = (h ^ (h >> shift)) * factor % 2**32
     return (h ^ (h >> 16)) >> 8 < int(gamma * 2**24)
@@ -85,7 +85,6 @@ class EqualizationLoss(FusedLoss):
     """
 
     class_counts: Tensor
-    rare: Tensor
     generator: torch.Generator | None = None
 
     def __init__(
@@ -94,12 +93,16 @@ class EqualizationLoss(FusedLoss):
         super().__init__(reduction, class_counts)
         self.gamma = checks.between("gamma", gamma, 0, 1)
         self.threshold = checks.between("threshold", threshold, 0, 1)
-        self.register_buffer("rare", self.class_counts.double() / self.class_counts.sum() < threshold)
 
-    def derived(self) -> Tensor:
-        return self.rare.double()
+    @property
+    def rare(self) -> Tensor:
+        """Which classes are (C,), as bools."""
+        return self.derived(self.class_counts.double()).bool()
+
+    def derived(self, counts: Tensor) -> Tensor:
+        return (counts / counts.sum() < self.threshold).double()
 
     def reduced(self, logits: Tensor, target: Tensor, reduction: str) -> Tensor:
         logits = full_precision(logits)
-        rare = self.ready(logits)
+        rare = self.ready(logits.dtype, logits.device)
         return equalization_loss(logits, target, rare, self.gamma, generator=self.generator, reduction=reduction)

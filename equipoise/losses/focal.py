@@ -17,7 +17,7 @@ def focal_loss(logits: Tensor, target: Tensor, gamma: float = 2.0, *, reduction:
     logits = full_precision(logits)
     tiny = torch.finfo(logits.dtype).tiny
 
-    def formula(z: Tensor, reduction: str) -> Tensor:
+    def formula(z: Tensor, target: Tensor, reduction: str) -> Tensor:
         cost = nll(z, target)
         q = -torch.expm1(-cost)  # 1 - p_y
         # at 0 a power below 1 has no finite slope

@@ -16,11 +16,12 @@ def label_smoothing_loss(logits: Tensor, target: Tensor, alpha: float = 0.1, *, 
     logits = full_precision(logits)
     share = alpha / logits.shape[1]
 
-    def formula(z: Tensor, reduction: str) -> Tensor:
-        # on the numbers that make up t, factors cost nothing
-        scale = -1 / (1 - alpha) / (len(target) if reduction == "mean" and len(target) else 1)
-        costs = label_rows(z, target, scale * (1 - alpha + share), scale * share) * log_softmax(z)
-        return costs.sum(1) if reduction == "none" else costs.sum()
+    def formula(z: Tensor, target: Tensor, reduction: str) -> Tensor:
+        # on the numbers that make up t, a factor costs nothing
+        costs = label_rows(z, target, -1 - share / (1 - alpha), -share / (1 - alpha)) * log_softmax(z)
+        if reduction == "none":
+            return costs.sum(1)
+        return costs.sum() / target.shape[0] if reduction == "mean" else costs.sum()
 
     return in_one_call(logits, target, reduction, formula, softmax_loss, smooth=alpha / (1 - alpha))
 

@@ -59,7 +59,6 @@ class LDAMLoss(FusedLoss):
     """
 
     class_counts: Tensor
-    margins: Tensor
 
     def __init__(
         self, class_counts: checks.Counts, max_margin: float = 0.5, scale: float = 30.0, *, reduction: str = "mean"
@@ -67,15 +66,20 @@ class LDAMLoss(FusedLoss):
         super().__init__(reduction, class_counts)
         self.max_margin = checks.at_least("max_margin", max_margin, 0)
         self.scale = checks.above("scale", scale, 0)
-        self.register_buffer("margins", ldam_margins(self.class_counts, max_margin))
+
+    @property
+    def margins(self) -> Tensor:
+        """Of each class (C,), in float64."""
+        return ldam_margins(self.class_counts, self.max_margin)
 
     def link(self, logits: Tensor) -> Tensor:
         return self.scale * logits
 
-    def derived(self) -> Tensor:
-        return torch.stack([torch.full_like(self.margins, self.scale), -self.scale * self.margins])
+    def derived(self, counts: Tensor) -> Tensor:
+        margins = ldam_margins(counts, self.max_margin)
+        return torch.stack([torch.full_like(margins, self.scale), -self.scale * margins])
 
     def reduced(self, logits: Tensor, target: Tensor, reduction: str) -> Tensor:
         logits = full_precision(logits)
-        scales, shifts = self.ready(logits)
+        scales, shifts = self.ready(logits.dtype, logits.device)
         return cross_entropy(logits, target, reduction, scale=scales, at_label=shifts)

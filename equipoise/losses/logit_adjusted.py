@@ -61,9 +61,9 @@ class LogitAdjustedLoss(FusedLoss):
         super().__init__(reduction, class_counts)
         self.tau = checks.at_least("tau", tau, 0)
 
-    def derived(self) -> Tensor:
-        return _adjustment(self.class_counts.double(), self.tau)
+    def derived(self, counts: Tensor) -> Tensor:
+        return _adjustment(counts, self.tau)
 
     def reduced(self, logits: Tensor, target: Tensor, reduction: str) -> Tensor:
         logits = full_precision(logits)
-        return cross_entropy(logits, target, reduction, shift=self.ready(logits))
+        return cross_entropy(logits, target, reduction, shift=self.ready(logits.dtype, logits.device))

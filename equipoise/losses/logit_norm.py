@@ -22,7 +22,7 @@ def normalized_logits(logits: Tensor, tau: float = 0.04) -> Tensor:
 def logit_norm_loss(logits: Tensor, target: Tensor, tau: float = 0.04, *, reduction: str = "none") -> Tensor:
     """Cross-entropy of normalized logits: logits (N, C), target (N,) -> (N,). See `LogitNormLoss`."""
 
-    def formula(z: Tensor, reduction: str) -> Tensor:
+    def formula(z: Tensor, target: Tensor, reduction: str) -> Tensor:
         return nll(normalized_logits(z, tau), target, reduction)
 
     return in_one_call(full_precision(logits), target, reduction, formula, softmax_loss, tau=tau)

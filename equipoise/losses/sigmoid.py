@@ -13,12 +13,12 @@ from ._base import FusedLoss, in_one_call, label_rows
 def sigmoid_loss(logits: Tensor, target: Tensor, *, reduction: str = "none") -> Tensor:
     """Sigmoid cross-entropy of each sample: logits (N, C), target (N,) -> (N,). See `SigmoidLoss`."""
 
-    def formula(z: Tensor, reduction: str) -> Tensor:
+    def formula(z: Tensor, target: Tensor, reduction: str) -> Tensor:
         one_hot = label_rows(z, target, 1, 0)
         if reduction == "none":
             return F.binary_cross_entropy_with_logits(z, one_hot, reduction="none").sum(1)
         total = F.binary_cross_entropy_with_logits(z, one_hot, reduction="sum")
-        return total / len(target) if reduction == "mean" else total
+        return total / target.shape[0] if reduction == "mean" else total
 
     return in_one_call(full_precision(logits), target, reduction, formula, native.sigmoid_loss)
 

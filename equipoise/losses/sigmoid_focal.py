@@ -14,7 +14,7 @@ from ._base import FusedLoss, in_one_call, label_rows, reduce
 def sigmoid_focal_loss(logits: Tensor, target: Tensor, gamma: float = 2.0, *, reduction: str = "none") -> Tensor:
     """Sigmoid focal loss of each sample: logits (N, C), target (N,) -> (N,). See `SigmoidFocalLoss`."""
 
-    def formula(z: Tensor, reduction: str) -> Tensor:
+    def formula(z: Tensor, target: Tensor, reduction: str) -> Tensor:
         wrong = label_rows(z, target, -1, 1) * z  # the paper's -z^t: the larger, the more wrong
         fade = (gamma * F.logsigmoid(wrong)).exp()  # the logarithm of a sigmoid has a slope where the sigmoid is 0
         return reduce((fade * F.softplus(wrong)).sum(1), reduction)

@@ -23,18 +23,17 @@ def squared_error_loss(
 ) -> Tensor:
     """Squared error of each sample: logits (N, C), target (N,) -> (N,). See `SquaredErrorLoss`."""
     logits = full_precision(logits)
-    n, c = logits.shape
+    c = logits.shape[1]
     scale = loss_scale / (c if per_class else 1)
 
-    def formula(z: Tensor, reduction: str) -> Tensor:
-        # scale · Σ_k [k = y ? κ : 1] (z_k - [k = y] M)² as a mean of squares, which PyTorch has one kernel for: weights
-        # go under the square by their roots, and what the mean divides by is multiplied in
-        root = (scale * c * (n if reduction == "sum" else 1)) ** 0.5
+    def formula(z: Tensor, target: Tensor, reduction: str) -> Tensor:
+        # scale · Σ_k [k = y ? κ : 1] (z_k - [k = y] M)² as a mean or sum of squares, which PyTorch has one kernel for:
+        # weights go under the square by their roots, and what the mean divides by is multiplied in
+        root = (scale * (1 if reduction == "sum" else c)) ** 0.5
         weights = label_rows(z, target, root * kappa**0.5, root)
         aims = label_rows(z, target, root * kappa**0.5 * magnitude, 0)
-        if reduction == "none":
-            return F.mse_loss(weights * z, aims, reduction="none").mean(1)
-        return F.mse_loss(weights * z, aims)
+        values = F.mse_loss(weights * z, aims, reduction=reduction)
+        return values.mean(1) if reduction == "none" else values
 
     return in_one_call(logits, target, reduction, formula, squared_loss, kappa=kappa, magnitude=magnitude, scale=scale)
 

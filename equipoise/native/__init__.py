@@ -12,9 +12,13 @@ from pathlib import Path
 
 import torch
 from torch import Tensor
+from torch.nn import Parameter
+
+from ..tracing import is_watched
 
 VERSION = 1  # of the functions' arguments; `kernels.h` has the same
 FOR_PROCESSORS = {"AVX512": "_kernels_avx512", "AVX2": "_kernels_avx2"}  # by PyTorch's word for them, best first
+_CPU = torch.device("cpu")
 
 
 @cache
@@ -33,11 +37,38 @@ def library() -> ctypes.CDLL | None:
     return None
 
 
-def suits(*tensors: Tensor | None) -> bool:
-    """Whether the kernels can take these: float32 on the CPU, and nobody traces or maps them."""
+def suits(*tensors: Tensor | None, labels: Tensor | None = None) -> bool:
+    """Whether the kernels may take these: plain float32 tensors on the CPU, int64 `labels`, and nobody watching.
+
+    Memory is all that a kernel sees. So whatever has none, has it elsewhere or reads it in its own way (fake, meta and
+    wrapped tensors, subclasses, a sign that is still to be turned) takes PyTorch's way, and so does all that is traced.
+    """
+    if is_watched() or library() is None:
+        return False
+    for tensor in tensors:
+        if tensor is not None and not _is_plain(tensor, torch.float32):
+            return False
+    return labels is None or _is_plain(labels, torch.int64)
+
+
+def _is_plain(tensor: Tensor, dtype: torch.dtype) -> bool:
     return (
-        not torch.compiler.is_compiling()  # first: what traces must not see the cache of `library`
-        and all(t is None or (t.dtype is torch.float32 and t.is_cpu) for t in tensors)
-        and library() is not None
-        and not torch._C._are_functorch_transforms_active()
+        type(tensor) in (Tensor, Parameter)
+        and tensor.dtype is dtype
+        and torch._C._dispatch_keys(tensor).raw_repr() in _plain_keys()
     )
+
+
+@cache
+def _plain_keys() -> frozenset[int]:
+    """What PyTorch dispatches on for a dense tensor on the CPU, made in inference mode or not: nothing more is plain."""
+    with torch.inference_mode(False):
+        usual = torch.empty(0, device="cpu")
+    with torch.inference_mode():
+        without_autograd = torch.empty(0, device="cpu")
+    return frozenset(torch._C._dispatch_keys(t).raw_repr() for t in (usual, without_autograd))
+
+
+def floats(*shape: int) -> Tensor:
+    """Memory for a kernel to write into, whatever the default type and device are."""
+    return torch.empty(shape, dtype=torch.float32, device=_CPU)

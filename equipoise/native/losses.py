@@ -7,10 +7,9 @@ from ctypes import c_float, c_int64, c_uint32, c_void_p
 from functools import cache
 from typing import Any
 
-import torch
 from torch import Tensor
 
-from . import library
+from . import floats, library
 
 _ALWAYS: list[Any] = (
     [c_int64] * 2 + [c_void_p] * 2 + [c_float] + [c_void_p] * 3
@@ -72,7 +71,7 @@ def _of_classes(values: Tensor, classes: int) -> Tensor:
 def _call(name: str, logits: Tensor, target: Tensor, reduction: str, *options: Any) -> Slope:
     logits, target = logits.contiguous(), target.contiguous()
     n, c = logits.shape
-    values, slope, total = torch.empty(n), torch.empty_like(logits), torch.empty(())
+    values, slope, total = floats(n), floats(n, c), floats()
     share = 1 / n if reduction == "mean" and n else 1.0
     results = values.data_ptr(), slope.data_ptr(), total.data_ptr()
     wrong = _kernel(name)(n, c, logits.data_ptr(), target.data_ptr(), share, *results, *options)

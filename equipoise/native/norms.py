@@ -9,7 +9,7 @@ from functools import cache
 import torch
 from torch import Tensor
 
-from . import library
+from . import floats, library
 
 _ARGUMENTS = {
     # n, channels, positions, columns, groups, alpha, eps, threads; x, mean, var, weight, bias, y, work
@@ -38,9 +38,9 @@ def weigh(
     groups: int,
 ) -> Tensor:
     """Inference with the share `alpha` of each example in its statistics; `mean` and `var` (C,) are the moving ones."""
-    n, channels, positions = _sizes(x)
-    y, work = torch.empty_like(x), torch.empty(2 * (n + 1) * channels)
-    of_channels = _packed(mean, var, weight, bias)
+    n, channels, positions = _sizes(x, groups)
+    y, work = torch.empty_like(x), floats(2 * (n + 1) * channels)
+    of_channels = _packed(channels, mean, var, weight, bias)
     numbers = n, channels, positions, columns, groups, alpha, eps, torch.get_num_threads()
     _kernel("weigh")(*numbers, *_pointers(x, *of_channels, y, work))
     return y
@@ -60,10 +60,10 @@ def block_forward(
 
     There are K `blocks` of `size` consecutive examples, the last with all that is left.
     """
-    n, channels, positions = _sizes(x)
-    y, of_blocks, work = torch.empty_like(x), torch.empty(2, blocks, channels), torch.empty(2 * (n + blocks) * channels)
-    mean, var = torch.empty(1, channels), torch.empty(1, channels)
-    weight, bias = _packed(weight, bias)
+    n, channels, positions = _sizes(x, groups)
+    y, of_blocks, work = torch.empty_like(x), floats(2, blocks, channels), floats(2 * (n + blocks) * channels)
+    mean, var = floats(1, channels), floats(1, channels)
+    weight, bias = _packed(channels, weight, bias)
     numbers = n, channels, positions, columns, size, blocks, groups, eps, torch.get_num_threads()
     _kernel("block_forward")(*numbers, *_pointers(x, weight, bias, y), *_halves(of_blocks), *_pointers(mean, var, work))
     return y, of_blocks, mean, var
@@ -73,11 +73,11 @@ def block_backward(
     grad: Tensor, x: Tensor, columns: bool, weight: Tensor | None, of_blocks: Tensor, size: int, groups: int
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Gradients of x, γ and β. `grad` lies in memory as x does."""
-    n, channels, positions = _sizes(x)
+    n, channels, positions = _sizes(x, groups)
     blocks = of_blocks.shape[1]
-    dx, work = torch.empty_like(x), torch.empty((2 * n + 3 * blocks) * channels)
-    d_weight, d_bias = torch.empty(channels), torch.empty(channels)
-    [weight] = _packed(weight)
+    dx, work = torch.empty_like(x), floats((2 * n + 3 * blocks) * channels)
+    d_weight, d_bias = floats(channels), floats(channels)
+    [weight] = _packed(channels, weight)
     numbers = n, channels, positions, columns, size, blocks, groups, torch.get_num_threads()
     pointers = *_pointers(grad, x, weight), *_halves(of_blocks), *_pointers(dx, d_weight, d_bias, work)
     _kernel("block_backward")(*numbers, *pointers)
@@ -86,8 +86,10 @@ def block_backward(
 
 def moving_variance(mean: Tensor, square: Tensor, rest: Tensor) -> Tensor:
     """The variance (C,) that the moving averages stand for."""
-    var = torch.empty_like(mean)
-    _kernel("moving_variance")(len(mean), *_pointers(mean, square, rest, var))
+    channels, averages = len(mean), (mean, square, rest)
+    _check_side_by_side(channels, *averages)
+    var = floats(channels)
+    _kernel("moving_variance")(channels, *_pointers(*averages, var))
     return var
 
 
@@ -102,16 +104,20 @@ def update_moving(
     unbiased: float,
 ) -> None:
     """One step of the moving averages, in place; `var` moves towards `unbiased` times the variance of the batch."""
-    state = [t for t in (mean, square, rest, var) if t is not None]
+    channels, state = len(mean), [t for t in (mean, square, rest, var) if t is not None]
+    _check_side_by_side(channels, batch_mean, batch_var, *state)
     _kernel("update_moving")(
-        len(mean), *_pointers(batch_mean, batch_var), rate, unbiased, *_pointers(mean, square, rest, var)
+        channels, *_pointers(batch_mean, batch_var), rate, unbiased, *_pointers(mean, square, rest, var)
     )
-    torch.autograd.graph.increment_version(state)  # what autograd has kept of them for a backward pass is gone
+    # what autograd has kept of them for a backward pass is gone; in inference mode it keeps nothing and counts nothing
+    torch.autograd.graph.increment_version([t for t in state if not t.is_inference()])
 
 
-def _sizes(x: Tensor) -> tuple[int, int, int]:
+def _sizes(x: Tensor, groups: int) -> tuple[int, int, int]:
     """Examples, channels, positions."""
     n, channels = x.shape[:2]
+    if channels % groups:
+        raise ValueError(f"{channels} channels cannot be split into {groups} equal groups")
     return n, channels, x.numel() // (n * channels)
 
 
@@ -119,9 +125,21 @@ def _pointers(*tensors: Tensor | None) -> list[int | None]:
     return [None if t is None else t.data_ptr() for t in tensors]
 
 
-def _packed(*of_channels: Tensor | None) -> list[Tensor | None]:
+def _packed(channels: int, *of_channels: Tensor | None) -> list[Tensor | None]:
     """Numbers of channels without gaps between them, which they have where a caller took them from a larger tensor."""
-    return [None if t is None else t.contiguous() for t in of_channels]
+    return [None if t is None else _checked(t, channels).contiguous() for t in of_channels]
+
+
+def _checked(values: Tensor, channels: int) -> Tensor:
+    if values.shape != (channels,):  # the kernel would read beyond it
+        raise ValueError(f"there must be one number for each of {channels} channels, not {tuple(values.shape)}")
+    return values
+
+
+def _check_side_by_side(channels: int, *averages: Tensor) -> None:
+    for values in averages:
+        if values.numel() != channels or not values.is_contiguous():
+            raise ValueError(f"there must be {channels} numbers side by side, not a tensor {tuple(values.shape)}")
 
 
 def _halves(pair: Tensor) -> tuple[int, int]:

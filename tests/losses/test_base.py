@@ -25,13 +25,13 @@ def test_an_unknown_reduction_is_refused():
         CrossEntropyLoss(reduction="avg")
 
 
-def cube(z, reduction):
+def cube(z, target, reduction):
     return reduce((z**3).sum(1), reduction)
 
 
 def kernel_of_cube(z, target, reduction):
     """With a slope that is wrong on purpose, by a factor 10, to see who asks for it."""
-    return cube(z, reduction).detach(), 30 * z.detach() ** 2 / (len(z) if reduction == "mean" else 1)
+    return cube(z, target, reduction).detach(), 30 * z.detach() ** 2 / (len(z) if reduction == "mean" else 1)
 
 
 @pytest.mark.parametrize(("reduction", "share"), [("mean", 0.5), ("sum", 1.0), ("none", 1.0)])
@@ -57,11 +57,19 @@ def test_the_formula_is_used_where_a_kernel_does_not_suit(monkeypatch):
     logits, target = torch.ones(2, 2), torch.tensor([0, 1])
     assert in_one_call(logits, target, "mean", cube, never) == 2
     assert in_one_call(logits.double().requires_grad_(), target, "mean", cube, never) == 2
-    assert in_one_call(logits.requires_grad_(), target.int(), "mean", cube, never) == 2
     with torch.no_grad():
-        assert in_one_call(logits, target, "mean", cube, never) == 2
+        assert in_one_call(logits.requires_grad_(), target, "mean", cube, never) == 2
     monkeypatch.setattr(native, "library", lambda: None)
     assert in_one_call(logits, target, "mean", cube, never) == 2
+
+
+def test_a_number_of_classes_that_is_learnt_has_a_gradient():
+    def scaled(z, target, reduction):
+        return reduce((z * scale).sum(1), reduction)
+
+    scale, logits = torch.ones(2, requires_grad=True), torch.ones(1, 2, requires_grad=True)
+    in_one_call(logits, torch.tensor([0]), "sum", scaled, None, scale=scale).backward()
+    assert scale.grad.tolist() == [1, 1]
 
 
 class Counting(Loss):
@@ -69,28 +77,31 @@ class Counting(Loss):
 
     asked = 0
 
-    def derived(self):
+    def derived(self, counts):
         self.asked += 1
-        return 2 * self.class_counts.double()
+        return 2 * counts
+
+    def ready_for(self, logits):
+        return self.ready(logits.dtype, logits.device)
 
 
 def test_what_is_derived_from_the_counts_is_derived_once_and_anew_when_they_change():
     loss, logits = Counting(class_counts=[1, 2]), torch.zeros(1, 2)
-    assert loss.ready(logits).tolist() == [2, 4] and loss.ready(logits).dtype == torch.float32
+    assert loss.ready_for(logits).tolist() == [2, 4] and loss.ready_for(logits).dtype == torch.float32
     assert loss.asked == 1
     loss.half()
-    assert loss.ready(logits).tolist() == [2, 4]
-    assert loss.ready(logits.double()).dtype == torch.float64
+    assert loss.ready_for(logits).tolist() == [2, 4]
+    assert loss.ready_for(logits.double()).dtype == torch.float64
     asked = loss.asked
     loss.load_state_dict(Counting(class_counts=[3, 4]).state_dict())
-    assert loss.ready(logits.double()).tolist() == [6, 8]
+    assert loss.ready_for(logits.double()).tolist() == [6, 8]
     loss.class_counts[0] = 5
-    assert loss.ready(logits.double()).tolist() == [10, 8]
+    assert loss.ready_for(logits.double()).tolist() == [10, 8]
     for counts in ([1, 1], [1, 2]):
         loss.class_counts = torch.tensor(counts)
-        assert loss.ready(logits.double()).tolist() == [2 * n for n in counts]
+        assert loss.ready_for(logits.double()).tolist() == [2 * n for n in counts]
     assert loss.asked == asked + 4
-    assert loss.ready(logits.to("meta").double()).is_meta
+    assert loss.ready_for(logits.to("meta").double()).is_meta
 
 
 def test_an_error_that_is_not_the_labels_passes_unchanged():
