@@ -24,7 +24,9 @@ class Weighting(KnowsCounts):
     """
 
     def __init__(self, start: float = 0.0, class_counts: checks.Counts | None = None) -> None:
-        super().__init__(class_counts, persistent=False)  # made from the constructor's arguments: no part of a checkpoint
+        super().__init__(
+            class_counts, persistent=False
+        )  # made from the constructor's arguments: no part of a checkpoint
         self.start = checks.between("start", start, 0, 1)
 
     def weights(self, target: Tensor, out: Output | None) -> Tensor:

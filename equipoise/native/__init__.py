@@ -61,7 +61,7 @@ def _is_plain(tensor: Tensor, dtype: torch.dtype) -> bool:
 
 @cache
 def _plain_keys() -> frozenset[int]:
-    """What PyTorch dispatches on for a dense tensor on the CPU, made in inference mode or not: nothing more is plain."""
+    """What PyTorch dispatches on for dense tensors on the CPU, made in inference mode or not: no more is plain."""
     with torch.inference_mode(False):
         usual = torch.empty(0, device="cpu")
     with torch.inference_mode():
