@@ -60,7 +60,7 @@ class Sampler(DistributedSampler[int]):
 
     def __init__(self, labels: Any, *, seed: int = 0, rank: int | None = None, num_replicas: int | None = None) -> None:
         # not DistributedSampler's: it asks for a process group at once, and Lightning makes one later
-        self.labels = torch.as_tensor(labels).long()
+        self.labels = torch.as_tensor(labels, device=home(labels)).long()
         if self.labels.dim() != 1 or not len(self.labels):
             raise ValueError(f"labels must be one class for each sample, not of shape {tuple(self.labels.shape)}")
         self.seed, self.shuffle, self.drop_last = seed, True, False
@@ -121,11 +121,16 @@ class Sampler(DistributedSampler[int]):
                 "never visited. Leave rank and num_replicas out for such a loader",
                 stacklevel=2,
             )
-        generator = torch.Generator().manual_seed(self.seed * 1_000_003 + self.epoch)
+        generator = torch.Generator("cpu").manual_seed(self.seed * 1_000_003 + self.epoch)
         order = self.order(generator, self._progress)
         # the order starts over where it is short of as many samples for each process
-        wrapped = torch.arange(self.rank, self.total_size, self.num_replicas) % len(order)
+        wrapped = torch.arange(self.rank, self.total_size, self.num_replicas, device="cpu") % len(order)
         return iter(order[wrapped].tolist())
+
+
+def home(values: Any) -> torch.device:
+    """Where `values` are; a list is on the CPU, whatever PyTorch's default device is."""
+    return values.device if isinstance(values, Tensor) else torch.device("cpu")
 
 
 class Posthoc:

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from .. import checks
-from ._base import Sampler
+from ._base import Sampler, home
 
 
 class DistributedWeightedSampler(Sampler):
@@ -38,14 +38,14 @@ class DistributedWeightedSampler(Sampler):
         rank: int | None = None,
         num_replicas: int | None = None,
     ) -> None:
-        self.weights = torch.as_tensor(weights, dtype=torch.float64)
+        self.weights = torch.as_tensor(weights, dtype=torch.float64, device=home(weights))
         if self.weights.dim() != 1 or not bool(torch.isfinite(self.weights).all() & (self.weights >= 0).all()):
             raise ValueError("weights must be one finite number for each sample, 0 or more")
         if not bool(self.weights.sum() > 0):
             raise ValueError("weights are all 0, so that no sample could be drawn")
         self._drawn = len(self.weights) if num_samples is None else checks.whole("num_samples", num_samples, 1)
         # the weights say all: to this sampler every sample is of one class
-        super().__init__(torch.zeros(len(self.weights)), seed=seed, rank=rank, num_replicas=num_replicas)
+        super().__init__(torch.zeros_like(self.weights), seed=seed, rank=rank, num_replicas=num_replicas)
 
     @property
     def epoch_length(self) -> int:

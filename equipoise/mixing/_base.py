@@ -112,14 +112,15 @@ class Mix(nn.Module):
 def _untouched(target: Tensor) -> MixPlan:
     """Everyone is their own partner: whatever lam means to a mixing, nothing changes."""
     n, device = len(target), target.device
-    return MixPlan(torch.arange(n, device=device), torch.ones(n, device=device), None)
+    return MixPlan(torch.arange(n, device=device), torch.ones(n, dtype=torch.float32, device=device), None)
 
 
 def beta_sample(alpha: float, n: int, device: torch.device, generator: torch.Generator | None) -> Tensor:
     """n draws of Beta(alpha, alpha), float32, from `generator` on `device`."""
     # Gamma(alpha) = Gamma(alpha + 1) · U^(1/alpha), and its log where the power would underflow for small alpha
-    gamma = torch._standard_gamma(torch.full((2, n), alpha + 1.0, device=device), generator=generator)
-    minus_log_u = torch.empty((2, n), device=device).exponential_(generator=generator)
+    shape = torch.full((2, n), alpha + 1.0, dtype=torch.float32, device=device)
+    gamma = torch._standard_gamma(shape, generator=generator)
+    minus_log_u = torch.empty_like(shape).exponential_(generator=generator)
     return (gamma[0].log() - gamma[1].log() + (minus_log_u[1] - minus_log_u[0]) / alpha).sigmoid()
 
 

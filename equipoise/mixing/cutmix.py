@@ -14,7 +14,7 @@ from ._base import Mix, Mixed, MixPlan, beta_sample, random_partner
 
 def kept_pixels(lam: Tensor, height: int, width: int, generator: torch.Generator | None = None) -> Tensor:
     """lam (N,) -> (N, height, width), False in a box around a random centre of about 1 - lam of the area."""
-    centre = torch.rand((2, len(lam), 1), device=lam.device, generator=generator)
+    centre = torch.rand((2, len(lam), 1), dtype=lam.dtype, device=lam.device, generator=generator)
     half = (1 - lam).sqrt()[:, None] / 2
     rows = _inside(centre[0], half, height)
     columns = _inside(centre[1], half, width)

@@ -21,7 +21,7 @@ def mfw_weights(class_counts: checks.Counts, beta: float = 2.0, spread: str = "g
     mu = present.log().mean().exp()
     gamma = present.log().std(correction=0).exp() if spread == "geometric" else present.std(correction=0)
     z = (n - mu) / (beta * gamma) if gamma > 0 else torch.zeros_like(n)
-    return (0.5 * z.sigmoid()).to(torch.get_default_dtype())
+    return (0.5 * z.sigmoid()).to(torch.promote_types(torch.get_default_dtype(), torch.float32))
 
 
 @register(
@@ -83,7 +83,7 @@ class MajorFeatureWeakening(Mix):
 
     def plan(self, target: Tensor) -> MixPlan:
         share = beta_sample(self.alpha, len(target), target.device, self.generator)
-        return MixPlan(random_partner(target, self.generator), self.weights[target] * share, None)
+        return MixPlan(random_partner(target, self.generator), self.weights[target.long()] * share, None)
 
     def blend(self, x: Tensor, plan: MixPlan) -> Tensor:
         return torch.lerp(x, x[plan.partner], per_sample(plan.lam, x))

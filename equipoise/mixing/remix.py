@@ -61,7 +61,7 @@ class Remix(Mix):
     def plan(self, target: Tensor) -> MixPlan:
         lam = beta_sample(self.alpha, len(target), target.device, self.generator)
         partner = random_partner(target, self.generator)
-        own = self.class_counts[target]
+        own = self.class_counts[target.long()]
         theirs = own[partner]
         to_partner = (own >= self.kappa * theirs) & (lam < self.tau)
         to_own = (theirs >= self.kappa * own) & (1 - lam < self.tau)

@@ -13,6 +13,7 @@ from ..core import full_precision, register
 from .cosine import unit
 
 
+@torch.fx.wrap  # as for the cosine head
 def causal_logits(
     features: Tensor,
     weight: Tensor,
@@ -113,6 +114,8 @@ class CausalHead(nn.Module):
         return causal_logits(features, self.weight, mean, self.heads, self.tau, self.gamma, self.alpha)
 
     def _follow(self, features: Tensor) -> None:
+        if not features.shape[0]:
+            return  # no features have no mean
         batch_mean = full_precision(features).mean(0)
         self.feature_mean.lerp_(batch_mean.to(self.feature_mean.dtype), 1 - self.momentum)
 

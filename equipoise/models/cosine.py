@@ -17,6 +17,7 @@ def unit(x: Tensor) -> Tensor:
     return x / length.where(length > 0, 1)
 
 
+@torch.fx.wrap  # one node of a traced graph: what depends on the dtype and the device is decided when it runs
 def cosine_logits(
     features: Tensor, weight: Tensor, bias: Tensor | None = None, tau: float = 0.05, normalize_features: bool = True
 ) -> Tensor:

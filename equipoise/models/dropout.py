@@ -50,7 +50,9 @@ class DropoutHead(LinearHead):
 
     def forward(self, features: Tensor) -> Tensor:
         if self.training:
-            kept = torch.rand(features.shape, device=features.device, generator=self.generator) < self.keep
+            # in float32 whatever the default type: bfloat16 has too few numbers below 1 to hit `keep`
+            noise = torch.rand(features.shape, dtype=torch.float32, device=features.device, generator=self.generator)
+            kept = noise < self.keep
             features = features * kept / self.keep
         return F.linear(features, self.weight, self.bias)
 

@@ -35,6 +35,25 @@ def squashed_logits(embedding: Tensor, weight: Tensor, scale: float = 16.0) -> T
     return scale * F.linear(embedding / (1 + length), unit(weight))
 
 
+@torch.fx.wrap  # as for the cosine head
+def memory_logits(
+    features: Tensor,
+    weight: Tensor,
+    recalling: tuple[Tensor, Tensor],
+    selecting: tuple[Tensor, Tensor],
+    memory: tuple[Tensor, Tensor],
+    scale: float = 16.0,
+    reach: float = 10.0,
+) -> Tensor:
+    """features (N, d) -> logits (N, C), from two linear layers, the centroids, and whether they are known yet."""
+    centroids, remembers = memory
+    with torch.autocast(features.device.type, enabled=False):  # as for the cosine head
+        x = full_precision(features)
+        recall = F.linear(x, *recalling)
+        v = embed_with_memory(x, centroids, recall, F.linear(x, *selecting), reach)
+        return torch.where(remembers, squashed_logits(v, weight, scale), recall)
+
+
 @register("meta_embedding", kind="head", year=2019, arxiv="1904.05160")
 class MetaEmbeddingHead(nn.Module):
     r"""Adds to the features what a memory of class centroids recalls, and trusts them more near a centroid.
@@ -91,12 +110,11 @@ class MetaEmbeddingHead(nn.Module):
         self.remembers.fill_(True)
 
     def forward(self, features: Tensor) -> Tensor:
-        with torch.autocast(features.device.type, enabled=False):  # as for the cosine head
-            x = full_precision(features)
-            recall = self.hallucinator(x)
-            # centroids learn from the distances to features alone
-            v = embed_with_memory(x, self.centroids.detach(), recall, self.selector(x), self.reach)
-            return torch.where(self.remembers, squashed_logits(v, self.weight, self.scale), recall)
+        recalling = (self.hallucinator.weight, self.hallucinator.bias)
+        selecting = (self.selector.weight, self.selector.bias)
+        # centroids learn from the distances to features alone
+        memory = (self.centroids.detach(), self.remembers)
+        return memory_logits(features, self.weight, recalling, selecting, memory, self.scale, self.reach)
 
     def extra_repr(self) -> str:
         return f"in_features={self.in_features}, num_classes={self.num_classes}, scale={self.scale}, reach={self.reach}"

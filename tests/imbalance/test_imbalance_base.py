@@ -164,6 +164,18 @@ def test_reads_as_pytorchs_distributed_sampler(make):
     assert sampler.epoch == 5
 
 
+@pytest.mark.parametrize("make", SAMPLERS, ids=NAMES)
+def test_the_default_device_and_type_do_not_matter(make):
+    labels = [i % 4 for i in range(40)]
+    expected, before = list(make(labels)), torch.get_default_dtype()
+    try:
+        torch.set_default_dtype(torch.bfloat16)
+        with torch.device("meta"):
+            assert list(make(labels)) == expected
+    finally:
+        torch.set_default_dtype(before)
+
+
 def test_alone_it_is_the_only_process():
     sampler = UniformSampler([0, 1, 2])
     assert (sampler.rank, sampler.num_replicas, len(sampler)) == (0, 1, 3)

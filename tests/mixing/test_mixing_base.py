@@ -200,3 +200,56 @@ def test_a_mixing_that_leaves_labels_alone_takes_any_criterion():
 def test_alpha_must_be_positive(make, alpha):
     with pytest.raises(ValueError, match="alpha"):
         make(alpha)
+
+
+def mixed_with_seed(mix, x, y, seed=3):
+    torch.manual_seed(seed)
+    return mix(x, y)
+
+
+@pytest.mark.parametrize("dtype", [torch.int32, torch.int16, torch.int8, torch.uint8])
+@pytest.mark.parametrize("mix", MIXINGS, ids=repr)
+def test_labels_of_any_whole_type(mix, dtype):
+    """As many samples as classes: PyTorch would take uint8 labels for a mask."""
+    x, y = batch(3)
+    expected, got = mixed_with_seed(mix, x, y), mixed_with_seed(mix, x, y.to(dtype))
+    assert torch.equal(got.inputs, expected.inputs) and torch.equal(got.label_lam, expected.label_lam)
+    other, wanted = got.batch(x).other, expected.batch(x).other
+    assert (other is None and wanted is None) or other.tolist() == wanted.tolist()
+
+
+@pytest.mark.parametrize("mix", MIXINGS, ids=repr)
+def test_an_empty_batch(mix):
+    x = torch.zeros(0, 1, 6, 6, requires_grad=True)
+    mixed = mix(x, torch.zeros(0, dtype=torch.long))
+    assert mixed.inputs.shape == x.shape and len(mixed.partner) == len(mixed.lam) == len(mixed.label_lam) == 0
+    mixed.inputs.sum().backward()
+    assert x.grad.shape == x.shape
+
+
+@pytest.mark.parametrize("default", [torch.float64, torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("mix", MIXINGS, ids=repr)
+def test_the_default_type_changes_no_number(mix, default):
+    x, y = batch(9)
+    expected = mixed_with_seed(mix, x, y)
+    before = torch.get_default_dtype()
+    try:
+        torch.set_default_dtype(default)
+        got = mixed_with_seed(mix, x, y)
+        assert mixed_with_seed(mix.eval(), x, y).lam.dtype == torch.float32
+    finally:
+        torch.set_default_dtype(before)
+        mix.train()
+    assert got.inputs.dtype == torch.float32 and torch.equal(got.inputs, expected.inputs)
+    assert torch.equal(got.lam, expected.lam) and torch.equal(got.label_lam, expected.label_lam)
+
+
+@pytest.mark.parametrize("default", [torch.float64, torch.bfloat16])
+def test_weakening_is_as_exact_as_float32_whatever_the_default_type(default):
+    expected, before = MajorFeatureWeakening(COUNTS).weights, torch.get_default_dtype()
+    try:
+        torch.set_default_dtype(default)
+        weights = MajorFeatureWeakening(COUNTS).weights
+    finally:
+        torch.set_default_dtype(before)
+    torch.testing.assert_close(weights.float(), expected)

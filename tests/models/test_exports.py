@@ -1,0 +1,58 @@
+"""Networks taken elsewhere with the batch size left open, and run there; `benchmarks/exports.py` has all of them."""
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+
+from equipoise.models import create_model
+
+spec = importlib.util.spec_from_file_location("exports", Path(__file__).parents[2] / "benchmarks" / "exports.py")
+exports = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(exports)
+
+SMALL = "cnn_small(width=4)"
+# one of each architecture, small where that can be said
+NETWORKS = (
+    "cnn_small",
+    "cifar_resnet(depth=8)",
+    "wide_resnet(depth=10, widen=1)",
+    "allcnnc",
+    "resnet12",
+    "resnet18",
+    "resnet50",
+)
+pytestmark = pytest.mark.filterwarnings("ignore")  # PyTorch's own, about its exporters
+
+
+def check(module, way):
+    if way == "ONNX":
+        for needed in ("onnx", "onnxscript", "onnxruntime"):
+            pytest.importorskip(needed)
+    assert exports.difference(module, way) < exports.TOLERANCE
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_every_network(name):
+    check(exports.network(name), "ONNX")  # which goes by way of torch.export
+
+
+@pytest.mark.parametrize("way", ["jit.trace", "compile"])
+@pytest.mark.parametrize("name", NETWORKS[:3])
+def test_small_networks_in_other_ways(name, way):
+    check(exports.network(name), way)
+
+
+@pytest.mark.parametrize("way", ["ONNX", "jit.trace", "compile"])
+@pytest.mark.parametrize("head", exports.HEADS)
+def test_every_head(head, way):
+    check(exports.network(SMALL, head=head), way)
+
+
+@pytest.mark.parametrize("head", exports.HEADS)
+def test_every_head_can_be_traced_symbolically(head):
+    network = create_model(SMALL, 3, norm=nn.BatchNorm2d, head=head).eval()
+    x = exports.example(3)
+    torch.testing.assert_close(torch.fx.symbolic_trace(network)(x), network(x))
