@@ -66,7 +66,7 @@ posthoc = "logit_adjust(tau=1.0)"
 
 SMALL = """\
 baseline = "plain"
-priority = "overall"
+priority = "worst_class"
 [task]
 name = "digits"
 [methods.plain]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import unicodedata
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,49 +11,103 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from .words import counted, is_readable, shown
+
 Counts = Sequence[int] | Tensor  # numpy arrays too: they are sequences in all that matters here
 
 
 def number(name: str, value: Any) -> float:
     """A finite number."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise ValueError(f"{name} must be a finite number, not {value!r}")
+    if isinstance(value, bool) or not isinstance(value, int | float) or not _is_finite(value):
+        raise ValueError(f"{name} must be a finite number, not {shown(value)}")
     return value
+
+
+def _is_finite(value: float) -> bool:
+    return abs(value) < 2**63 if isinstance(value, int) else math.isfinite(value)  # PyTorch holds no larger one
 
 
 def at_least(name: str, value: Any, low: float) -> float:
     """A number ≥ low."""
     if number(name, value) < low:
-        raise ValueError(f"{name} must be at least {low}, not {value!r}")
+        raise ValueError(f"{name} must be at least {low}, not {shown(value)}")
     return value
 
 
 def above(name: str, value: Any, low: float) -> float:
     """A number > low."""
     if number(name, value) <= low:
-        raise ValueError(f"{name} must be above {low}, not {value!r}")
+        raise ValueError(f"{name} must be above {low}, not {shown(value)}")
     return value
 
 
 def between(name: str, value: Any, low: float, high: float) -> float:
     """A number in [low, high]."""
     if not low <= number(name, value) <= high:
-        raise ValueError(f"{name} must lie between {low} and {high}, not {value!r}")
+        raise ValueError(f"{name} must lie between {low} and {high}, not {shown(value)}")
     return value
 
 
-def whole(name: str, value: Any, low: int = 0) -> int:
-    """An integer ≥ low."""
+def whole(name: str, value: Any, low: int = 0, high: int = 2**63 - 1) -> int:
+    """An integer from low to high."""
     if isinstance(value, bool) or not isinstance(value, int) or value < low:
-        raise ValueError(f"{name} must be a whole number, at least {low}, not {value!r}")
+        raise ValueError(f"{name} must be a whole number, at least {low}, not {shown(value)}")
+    if value > high:
+        raise ValueError(f"{name} must be at most {high:,}, not {shown(value)}")
+    return value
+
+
+def truth(name: str, value: Any) -> bool:
+    """True or False; nothing that Python takes for one of them."""
+    if not isinstance(value, bool):
+        raise ValueError(f"{name} must be true or false, not {shown(value)}")
     return value
 
 
 def one_of(name: str, value: Any, choices: Sequence[str]) -> str:
     """One of the words in `choices`."""
-    if value not in choices:
-        raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, not {value!r}")
+    if not isinstance(value, str) or value not in choices:
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, not {shown(value)}")
     return value
+
+
+def text(name: str, value: Any, longest: int = 1_000) -> str:
+    """Text without characters that steer a terminal, or end a path."""
+    if not isinstance(value, str) or not is_readable(value):
+        raise ValueError(f"{name} must be printable text, not {shown(value)}")
+    if len(value) > longest:
+        raise ValueError(f"{name} must have at most {longest:,} characters; {shown(value, 20)} has {len(value):,}")
+    return value
+
+
+def title(name: str, value: Any, longest: int = 100) -> str:
+    """A line of text to call something by: not empty, nothing in it that steers a terminal."""
+    if not isinstance(value, str) or not value.strip():
+        raise ValueError(f"{name} must be text that is not empty, not {shown(value)}")
+    if text(name, value, longest) != value.strip():
+        raise ValueError(f"{name} must have no space at its ends, not {shown(value)}")
+    return value
+
+
+def file_name(name: str, value: Any) -> str:
+    """A title that can be a folder's name on any system, and of no folder but the one it names."""
+    title(name, value)
+    strange = sorted({c for c in value if not is_in_file_names(c)})
+    if strange or value.startswith("."):
+        found = "a dot in front" if value.startswith(".") else " ".join(strange)
+        raise ValueError(f"{name} may have letters, digits, spaces and . _ - + ( ), not {found}, as {shown(value)} has")
+    size = len(value.encode())
+    if size > _LONGEST_FILE_NAME:
+        raise ValueError(f"{name} is too long for a folder: {counted(size, 'byte')}, at most {_LONGEST_FILE_NAME}")
+    return value
+
+
+_LONGEST_FILE_NAME = 200  # bytes; file systems have 255, and names grow endings such as _tuned
+
+
+def is_in_file_names(character: str) -> bool:
+    """Whether `file_name` allows it: letters of any script with their accents, digits, and a few marks."""
+    return unicodedata.category(character)[0] in "LMN" or character in " ._-+()\u200c\u200d"
 
 
 def counts(value: Any, *, empty: bool = True, name: str = "class_counts") -> Tensor:

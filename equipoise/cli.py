@@ -5,19 +5,21 @@ Exit codes: 0 all well; 1 some runs failed; 2 a mistake in what was asked, told 
 
 from __future__ import annotations
 
+import errno
+import io
 import sys
 import time
-import tomllib
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import typer
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from . import __version__
+from . import __version__, checks
 from .core import KINDS, Card, EquipoiseError, card, cards
+from .words import counted
 
 app = typer.Typer(
     name="equipoise",
@@ -109,16 +111,23 @@ def train(
         [task]
         name = "digits"
     """
-    from .study import expanded, single
+    from .study import expanded, name_of, read_toml, single
     from .train import Mistakes, Recipe
 
-    plain = _toml(recipe)
+    plain, name = read_toml(recipe), checks.file_name("the file's name", name_of(recipe))
     try:
         options = expanded({k: v for k, v in plain.items() if k != "task"})
-        made = Recipe.make(options, plain.get("task"), seed)
+        made = Recipe.make(options, _task_table(plain), seed)
     except Mistakes as error:
         raise Mistakes([f"{recipe}: {line}" for line in error.lines]) from None
-    _run(single(made, recipe.stem), out or Path("runs") / recipe.stem, 1, device, False)
+    _run(single(made, name), out or Path("runs") / name, 1, device, False)
+
+
+def _task_table(plain: dict[str, Any]) -> dict[str, Any]:
+    task = plain.get("task", {})
+    if not isinstance(task, dict):
+        raise EquipoiseError("task must be a table: write [task]")
+    return task
 
 
 def _run(
@@ -184,7 +193,7 @@ def plan(
     asked, where = Study.from_toml(study), best_device(device)
     store = Store(out or Path("runs") / asked.name)
     count = workers or (core_count() if where.type == "cpu" else 1)
-    found, clock = find_spread(asked, store, spread, Store(pilot) if pilot else None), Clock(store, where)
+    found, clock = find_spread(asked, store, spread, _store(pilot) if pilot else None), Clock(store, where)
     print_plan(asked, clock, count, found, console)
     print_looks(asked, new_rounds(asked, Budget(max_runs)), clock, count, found, console)
 
@@ -242,14 +251,23 @@ def report(
     --out it is written to by_ratio.md, by_ratio.tex and by_ratio.csv there.
     """
     from .report import print_grid, table_by_ratio, write_by_ratio
-    from .store import Store
 
-    studies = [_report(Store(folder), peek) for folder in folders]
+    studies = [_report(_store(folder), peek) for folder in folders]
     if len(studies) > 1:
         console.print()
         print_grid(table_by_ratio(studies), console)
         if out:
             write_by_ratio(studies, out)
+
+
+def _store(folder: Path) -> Any:
+    """The results in a folder that is there."""
+    from .store import Store
+
+    if not folder.is_dir():
+        what = "a file" if folder.exists() else "not there"
+        raise EquipoiseError(f"{folder} is {what}; give the folder that 'equipoise run' wrote, such as runs/demo")
+    return Store(folder)
 
 
 def _ended(store: Any, peek: bool) -> bool:
@@ -298,10 +316,9 @@ def analyze(
     any moment and give the same command again: no run is measured twice. docs/analysis.md explains every number.
     """
     from .report import write_report
-    from .store import Store
     from .study import Asked, Interrupted, analyze_study, best_device, print_analysis
 
-    store, asked = Store(folder), Asked(images, tuple(transfer or ()), corruptions, tsne, tuple(further or ()))
+    store, asked = _store(folder), Asked(images, tuple(transfer or ()), corruptions, tsne, tuple(further or ()))
     early = _ended(store, peek)
     try:
         analysis = analyze_study(store, asked, best_device(device), console, peek=early)
@@ -318,9 +335,8 @@ def analyze(
 def status(folder: Folder) -> None:
     """Say how a study is going: its runs by method, those under way with their epochs, the best so far, time left."""
     from .report import print_status, status_of
-    from .store import Store
 
-    print_status(status_of(Store(folder)), console)
+    print_status(status_of(_store(folder)), console)
 
 
 @app.command()
@@ -409,7 +425,9 @@ def norms(
     network = create_model(model, 10)
     count = sum(is_norm(module) for module in network.modules())
     found = unshielded_affine(network, torch.randn(2, 3, size, size))
-    console.print(f"{escape(model)} has {count} norms; from {len(found)} a path to the output crosses no other norm:")
+    console.print(
+        f"{escape(model)} has {counted(count, 'norm')}; from {len(found)} a path to the output crosses no other norm:"
+    )
     console.print(f"  {escape(', '.join(found) or 'none')}\n")
     advice = advise_norm(batch_size, residual=len(found) > count / 4)
     console.print(f"For batches of {batch_size}, and a network that overfits, start from")
@@ -433,21 +451,54 @@ def _call(entry: Card) -> str:
     return f"{entry.name}({', '.join(parts)})" if parts else entry.name
 
 
-def _toml(path: Path) -> dict[str, Any]:
-    try:
-        return tomllib.loads(path.read_text())
-    except FileNotFoundError:
-        raise EquipoiseError(f"{path} is not there") from None
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise EquipoiseError(f"{path} cannot be read: {error}") from None
+# what a machine, rather than a mistake of ours, says to reading and writing, and the remedy
+_SYSTEM = {
+    errno.ENOENT: "it is not there",
+    errno.EACCES: "you may not do that there; choose another folder, or ask for the right to",
+    errno.EPERM: "you may not do that there; choose another folder, or ask for the right to",
+    errno.EROFS: "the disk is read-only; choose another folder with --out",
+    errno.ENOSPC: "the disk is full; make room and give the same command again",
+    errno.EDQUOT: "your disk quota is used up; make room and give the same command again",
+    errno.EISDIR: "it is a folder, and a file is needed",
+    errno.ENOTDIR: "a file is where a folder is needed; choose another folder with --out",
+    errno.EEXIST: "a file is in the way; choose another folder with --out",
+    errno.ENAMETOOLONG: "the name is too long",
+    errno.ELOOP: "its links lead in a circle",
+    errno.EMFILE: "too many files are open; raise the limit (ulimit -n) or lower --workers",
+    errno.EIO: "the disk does not answer; see to it, or choose another folder with --out",
+}
+
+
+def _told(error: OSError | MemoryError) -> str | None:
+    """The sentence for an error of the machine; None where it may be a mistake of ours."""
+    if isinstance(error, MemoryError):
+        return "the memory is not enough for this; ask for a smaller network, smaller batches or fewer workers"
+    ours = str(error.filename or "").startswith(str(Path(__file__).parent))
+    if error.filename is None or ours or error.errno not in _SYSTEM:
+        return None
+    return f"{error.filename}: {_SYSTEM[error.errno]}"
 
 
 def main() -> None:
     """Run the command line; a user's mistake is one paragraph, never a traceback."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # a file's name may be no text, a terminal no Unicode
     try:
         app()
     except EquipoiseError as error:
-        Console(stderr=True, highlight=False).print(f"[red]error:[/] {escape(str(error))}", soft_wrap=True)
-        sys.exit(2)
+        _refuse(str(error))
+    except (OSError, MemoryError) as error:
+        if (told := _told(error)) is None:
+            raise
+        _refuse(told)
     except KeyboardInterrupt:
         sys.exit(130)
+
+
+def _refuse(sentence: str) -> NoReturn:
+    from .data.names import shown
+
+    lines = "\n".join(map(shown, sentence.split("\n")))  # what the sentence repeats must not steer the terminal
+    Console(stderr=True, highlight=False).print(f"[red]error:[/] {escape(lines)}", soft_wrap=True)
+    sys.exit(2)

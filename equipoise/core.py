@@ -10,12 +10,17 @@ import ast
 import difflib
 import importlib
 import inspect
+import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
+
+from .annotations import annotation_of, fitted
+from .words import cut, shown
 
 __all__ = [
     "FACTS",
@@ -25,6 +30,7 @@ __all__ = [
     "EquipoiseError",
     "Output",
     "Spec",
+    "UnlikeClasses",
     "card",
     "cards",
     "did_you_mean",
@@ -36,6 +42,10 @@ __all__ = [
 
 class EquipoiseError(ValueError):
     """A mistake in what the user asked for; the command line shows its text without a traceback."""
+
+
+class UnlikeClasses(EquipoiseError):
+    """A parameter with a value for each class has another number of them; only the data can tell."""
 
 
 class Batch(NamedTuple):
@@ -114,7 +124,7 @@ class Card:
         """The first line of the factory's docstring."""
         return (inspect.getdoc(self.factory) or "").partition("\n")[0]
 
-    @property
+    @cached_property
     def parameters(self) -> dict[str, inspect.Parameter]:
         """What a `Spec` may set, in the order of the signature."""
         signature = inspect.signature(self.factory, eval_str=True)
@@ -124,7 +134,7 @@ class Card:
             if name not in FACTS | _PLAIN_USE and p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)
         }
 
-    @property
+    @cached_property
     def facts(self) -> tuple[str, ...]:
         """The facts the factory asks for by argument name."""
         return tuple(name for name in inspect.signature(self.factory).parameters if name in FACTS)
@@ -183,15 +193,21 @@ def known(what: str, name: Any, words: Iterable[str]) -> str:
     """`name` if it is one of `words`; the error for anything else, of whatever type, suggests the nearest."""
     words = list(words)
     if not isinstance(name, str) or name not in words:
-        raise EquipoiseError(f"no {what} is named {name!r}.{did_you_mean(name, words)}")
+        raise EquipoiseError(f"no {what} is named {shown(name)}.{did_you_mean(name, words)}")
     return name
 
 
 def did_you_mean(word: Any, words: Iterable[str]) -> str:
     """' Did you mean 'focal'?' where a near word exists, else the list of all words."""
     words = sorted(words)
-    near = difflib.get_close_matches(str(word), words, n=1)
-    return f" Did you mean {near[0]!r}?" if near else f" There is: {', '.join(words)}."
+    near = difflib.get_close_matches(word[:100], words, n=1) if isinstance(word, str) else []
+    if near:
+        return f" Did you mean {near[0]!r}?"
+    rest = f" and {len(words) - _MOST_WORDS} more" if len(words) > _MOST_WORDS else ""
+    return f" There is: {', '.join(words[:_MOST_WORDS])}{rest}."
+
+
+_MOST_WORDS = 30  # that a message lists
 
 
 @dataclass(frozen=True)
@@ -210,23 +226,19 @@ class Spec:
     @classmethod
     def parse(cls, text: str) -> Spec:
         """Read ``name`` or ``name(key=literal, …)``."""
-        example = "write a name with keyword literals, such as focal(gamma=2.0)"
         if not isinstance(text, str):
-            raise EquipoiseError(f"expected text such as 'focal(gamma=2.0)', not {text!r}")
-        try:
-            node = ast.parse(text.strip(), mode="eval").body
-        except (SyntaxError, ValueError):
-            raise EquipoiseError(f"cannot read {text!r}: {example}") from None
+            raise EquipoiseError(f"expected text such as 'focal(gamma=2.0)', not {shown(text)}")
+        node = _parsed(text)
         if isinstance(node, ast.Name):
             return cls(node.id)
         if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name)):
-            raise EquipoiseError(f"cannot read {text!r}: {example}")
+            raise _unreadable(text)
         if node.args or any(k.arg is None for k in node.keywords):
-            raise EquipoiseError(f"cannot read {text!r}: parameters need their names; {example}")
+            raise _unreadable(text, "parameters need their names; ")
         try:
             params = {str(k.arg): _frozen(ast.literal_eval(k.value)) for k in node.keywords}
-        except ValueError:
-            raise EquipoiseError(f"cannot read {text!r}: only literals may be given; {example}") from None
+        except (ValueError, TypeError, *_TOO_DEEP):
+            raise _unreadable(text, "only literals may be given; ") from None
         return cls(node.func.id, tuple(params.items()))
 
     def __str__(self) -> str:
@@ -242,13 +254,23 @@ class Spec:
         given = dict(self.params)
         for name in given.keys() - entry.parameters.keys():
             takes = ", ".join(entry.parameters) or "no parameters"
-            raise EquipoiseError(f"{self.name} has no parameter {name!r}; it takes {takes}")
+            raise EquipoiseError(f"{self.name} has no parameter {shown(name)}; it takes {takes}")
         full = {}
         for name, parameter in entry.parameters.items():
             if name not in given and parameter.default is parameter.empty:
                 raise EquipoiseError(f"{self.name} needs {name}; write {self.name}({name}=…)")
-            full[name] = _as_default(given.get(name, parameter.default), parameter)
+            full[name] = self._fitted(name, parameter)
         return Spec(self.name, tuple(full.items()))
+
+    def _fitted(self, name: str, parameter: inspect.Parameter) -> Any:
+        """The parameter's value as its annotation means it, so that gamma=2 and gamma=2.0 are one recipe."""
+        given = dict(self.params)
+        try:
+            return fitted(f"{name} of {self.name}", given.get(name, parameter.default), annotation_of(parameter))
+        except ValueError as error:
+            if name in given:
+                raise EquipoiseError(str(error)) from None
+            return parameter.default  # it may be what nobody can write
 
     def build(self, kind: str | None = None, **facts: Any) -> Any:
         """Make the object, giving it those of the `facts` that it names."""
@@ -262,7 +284,7 @@ class Spec:
         except EquipoiseError:
             raise
         except ValueError as error:
-            raise EquipoiseError(f"{self}: {error}") from error
+            raise EquipoiseError(f"{cut(str(self), 300)}: {error}") from error
 
 
 def _is_required(entry: Card, name: str) -> bool:
@@ -273,11 +295,25 @@ def _frozen(value: Any) -> Any:
     return tuple(_frozen(v) for v in value) if isinstance(value, list | tuple) else value
 
 
-def _as_default(value: Any, parameter: inspect.Parameter) -> Any:
-    """An int where a float is meant becomes one, so that gamma=2 and gamma=2.0 are one recipe."""
-    wants_float = isinstance(parameter.default, float) or "float" in str(parameter.annotation)
-    is_int = isinstance(value, int) and not isinstance(value, bool)
-    return float(value) if wants_float and is_int and "int" not in str(parameter.annotation) else value
+_LONGEST_TEXT = 200_000  # characters: a share for each of ten thousand classes has room
+_TOO_DEEP = (RecursionError, MemoryError)  # what Python's parser says to parentheses in parentheses in …
+
+
+def _parsed(text: str) -> ast.expr:
+    if len(text) > _LONGEST_TEXT:
+        raise _unreadable(text, f"it has {len(text):,} characters; ")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of the parser, about backslashes: a Windows path has some
+            return ast.parse(text.strip(), mode="eval").body
+    except (SyntaxError, ValueError, *_TOO_DEEP):
+        raise _unreadable(text) from None
+
+
+def _unreadable(text: str, why: str = "") -> EquipoiseError:
+    return EquipoiseError(
+        f"cannot read {shown(text)}: {why}write a name with keyword literals, such as focal(gamma=2.0)"
+    )
 
 
 def signature_repr(obj: Any) -> str:

@@ -12,12 +12,14 @@ import equipoise
 from equipoise.core import KINDS, cards
 
 ROOT = Path(equipoise.__file__).parent
-BASE = {"core", "checks", "class_counts", "files", "tracing", ""}  # "" is the package itself, for its version
+BASE = {"core", "checks", "annotations", "words", "class_counts", "files", "tracing", ""}  # "": the package itself
 METHODS = {"data", "models", "norms", "losses", "mixing", "imbalance"}
 # part -> the parts it may import
 ALLOWED = {
-    "core": set(),
-    "checks": set(),
+    "words": set(),
+    "annotations": {"words"},
+    "core": {"annotations", "words"},
+    "checks": {"words"},
     "class_counts": {"checks", "tracing"},
     "files": set(),
     "tracing": set(),

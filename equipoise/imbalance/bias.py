@@ -17,7 +17,7 @@ def bias_weights(
     feature_map: Tensor, alpha: float = 0.3, beta: float = 0.3, statistic: str = "variance", inverse: bool = False
 ) -> Tensor:
     """Weight of each sample: feature_map (N, c, h, w) -> (N,), without gradient. See `BiasWeighting`."""
-    _check(alpha, beta, statistic, legacy=False)
+    _check(alpha, beta, statistic, inverse, legacy=False)
     z = (alpha * scaled(statistics_of(feature_map, statistic))).exp() - beta
     return _combined(z, inverse)
 
@@ -48,10 +48,12 @@ def _combined(z: Tensor, inverse: bool) -> Tensor:
     return 1 / z if inverse else z
 
 
-def _check(alpha: float, beta: float, statistic: str, legacy: bool) -> None:
+def _check(alpha: float, beta: float, statistic: str, inverse: bool, legacy: bool) -> None:
     checks.at_least("alpha", alpha, 0)
     checks.at_least("beta", beta, 0)
     checks.one_of("statistic", statistic, STATISTICS)
+    checks.truth("inverse", inverse)
+    checks.truth("legacy", legacy)
     if not legacy and beta >= 1:
         raise ValueError(f"beta must be below 1, not {beta}: the smallest weight is 1 - beta, and must be positive")
     if legacy and alpha == 0:
@@ -112,7 +114,7 @@ class BiasWeighting(Weighting):
         start: float = 0.0,
     ) -> None:
         super().__init__(start)
-        _check(alpha, beta, statistic, legacy)
+        _check(alpha, beta, statistic, inverse, legacy)
         self.alpha, self.beta, self.statistic, self.inverse, self.legacy = alpha, beta, statistic, inverse, legacy
         self.scaling = checks.one_of("scaling", scaling, SCALINGS)
         # a row for each statistic; the first batch replaces infinity before anything is computed from it

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from .. import checks
-from ..core import Output, full_precision, register
+from ..core import Output, UnlikeClasses, full_precision, register
 from ._base import Posthoc
 from ._choose import best_tau
 
@@ -82,7 +82,11 @@ class LogitAdjust(Posthoc):
 
 
 def _checked_prior(prior: tuple[float, ...], num_classes: int) -> Tensor:
+    if not isinstance(prior, tuple | list):
+        raise ValueError(f"prior must be a share for each class, such as (0.7, 0.3), not {prior!r}")
     shares = [checks.at_least("prior", share, 0) for share in prior]
-    if len(shares) != num_classes or not sum(shares) > 0:
-        raise ValueError(f"prior must be {num_classes} shares, one for each class and not all 0, not {prior!r}")
+    if not sum(shares) > 0:
+        raise ValueError(f"prior must be shares of the classes that are not all 0, not {prior!r}")
+    if len(shares) != num_classes:
+        raise UnlikeClasses(f"prior of logit_adjust must have {num_classes} shares, one a class, not {len(shares)}")
     return torch.tensor(shares, dtype=torch.float64)

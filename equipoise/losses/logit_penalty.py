@@ -45,7 +45,7 @@ class LogitPenalty:
 
     def __init__(self, beta: float = 6e-4, half: bool = False) -> None:
         self.beta = checks.at_least("beta", beta, 0)
-        self.half = half
+        self.half = checks.truth("half", half)
 
     def __call__(self, out: Output, batch: Batch) -> Tensor:
         return logit_penalty(out.logits, self.beta, self.half).mean()

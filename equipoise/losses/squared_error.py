@@ -86,7 +86,7 @@ class SquaredErrorLoss(FusedLoss):
         self.kappa = checks.at_least("kappa", kappa, 0)
         self.magnitude = checks.number("magnitude", magnitude)
         self.loss_scale = checks.above("loss_scale", loss_scale, 0)
-        self.per_class = per_class
+        self.per_class = checks.truth("per_class", per_class)
 
     def reduced(self, logits: Tensor, target: Tensor, reduction: str) -> Tensor:
         parameters = self.kappa, self.magnitude, self.loss_scale, self.per_class

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .. import checks
 from ..core import register
 from .mixup import Mixup
 
@@ -38,4 +39,4 @@ class ManifoldMixup(Mixup):
 
     def __init__(self, alpha: float = 1.0, site: str = "stage1") -> None:
         super().__init__(alpha)
-        self.site = site
+        self.site = checks.title("site", site)

@@ -76,7 +76,7 @@ class MajorFeatureWeakening(Mix):
     ) -> None:
         super().__init__()
         self.alpha = checks.above("alpha", alpha, 0)
-        self.beta, self.spread, self.site = beta, spread, site
+        self.beta, self.spread, self.site = beta, spread, checks.title("site", site)
         # made from the constructor's arguments, so no part of a checkpoint
         self.register_buffer("class_counts", checks.counts(class_counts).long(), persistent=False)
         self.register_buffer("weights", mfw_weights(class_counts, beta, spread), persistent=False)

@@ -11,6 +11,10 @@ from ..core import Output
 NormFactory = Callable[[int], nn.Module]
 HeadFactory = Callable[[int, int], nn.Module]
 
+# no machine trains a network past these, and only to describe one takes minutes
+MOST_LAYERS = 2_000
+MOST_CHANNELS = 16_384
+
 
 class Network(nn.Module):
     """stem → stage1 → … → mean over positions → head.

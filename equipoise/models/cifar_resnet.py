@@ -6,7 +6,7 @@ from torch import nn
 
 from .. import checks
 from ..core import register
-from ._base import HeadFactory, Network, NormFactory, kaiming_
+from ._base import MOST_CHANNELS, MOST_LAYERS, HeadFactory, Network, NormFactory, kaiming_
 from .blocks import PadBlock, conv3x3, conv_norm_relu, stack
 from .linear import LinearHead
 
@@ -39,8 +39,8 @@ class CifarResNet(Network):
         width: int = 16,
     ) -> None:
         super().__init__()
-        self.depth = checks.whole("depth", depth, 8)
-        self.width = checks.whole("width", width, 1)
+        self.depth = checks.whole("depth", depth, 8, MOST_LAYERS)
+        self.width = checks.whole("width", width, 1, MOST_CHANNELS)
         if (depth - 2) % 6:
             raise ValueError(f"depth must be 6 n + 2 (8, 14, 20, 26, 32, …), not {depth}")
         blocks = (depth - 2) // 6

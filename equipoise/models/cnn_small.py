@@ -6,7 +6,7 @@ from torch import nn
 
 from .. import checks
 from ..core import register
-from ._base import HeadFactory, Network, NormFactory, kaiming_
+from ._base import MOST_CHANNELS, HeadFactory, Network, NormFactory, kaiming_
 from .blocks import conv3x3, conv_norm_relu
 from .linear import LinearHead
 
@@ -37,7 +37,7 @@ class SmallCNN(Network):
         width: int = 16,
     ) -> None:
         super().__init__()
-        self.width = checks.whole("width", width, 1)
+        self.width = checks.whole("width", width, 1, MOST_CHANNELS)
         self.stem = conv_norm_relu(conv3x3(in_channels, width), make_norm)
         self.stage1 = conv_norm_relu(conv3x3(width, width), make_norm)
         self.stage2 = conv_norm_relu(conv3x3(width, 2 * width, stride=2), make_norm)

@@ -72,9 +72,9 @@ class CosineHead(nn.Module):
         self.in_features = checks.whole("in_features", in_features, 1)
         self.num_classes = checks.whole("num_classes", num_classes, 1)
         self.tau = checks.above("tau", tau, 0)
-        self.normalize_features = normalize_features
+        self.normalize_features = checks.truth("normalize_features", normalize_features)
         self.weight = nn.Parameter(torch.empty(num_classes, in_features))
-        self.bias = nn.Parameter(torch.empty(num_classes)) if bias else None
+        self.bias = nn.Parameter(torch.empty(num_classes)) if checks.truth("bias", bias) else None
         self.reset_parameters()
 
     def reset_parameters(self) -> None:

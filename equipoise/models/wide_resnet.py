@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from .. import checks
 from ..core import register
-from ._base import HeadFactory, Network, NormFactory, kaiming_
+from ._base import MOST_CHANNELS, MOST_LAYERS, HeadFactory, Network, NormFactory, kaiming_
 from .blocks import conv1x1, conv3x3, stack
 from .linear import LinearHead
 
@@ -55,8 +55,8 @@ class WideResNet(Network):
         widen: int = 8,
     ) -> None:
         super().__init__()
-        self.depth = checks.whole("depth", depth, 10)
-        self.widen = checks.whole("widen", widen, 1)
+        self.depth = checks.whole("depth", depth, 10, MOST_LAYERS)
+        self.widen = checks.whole("widen", widen, 1, MOST_CHANNELS // 64)
         if (depth - 4) % 6:
             raise ValueError(f"depth must be 6 n + 4 (10, 16, 22, 28, …), not {depth}")
         blocks, width = (depth - 4) // 6, 16 * widen

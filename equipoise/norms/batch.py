@@ -9,6 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from .. import checks
 from ..core import register
 from ._base import adapt_state, check_input
 from ._groups import Block, whole_batch_norm
@@ -52,7 +53,8 @@ class BatchNorm2d(nn.BatchNorm2d):
     own_example_weight = 0.0
 
     def __init__(self, num_features: int, eps: float = 1e-5, momentum: float = 0.1) -> None:
-        super().__init__(num_features, eps, momentum)
+        checks.whole("num_features", num_features, 1)
+        super().__init__(num_features, checks.at_least("eps", eps, 0), checks.between("momentum", momentum, 0, 1))
         self.example_weight = self.own_example_weight
         self.register_buffer("running_square", torch.ones(num_features))
         self.register_buffer("square_rest", torch.zeros(num_features))

@@ -10,7 +10,8 @@ from .presets import PRESETS, Preset, expanded
 from .profile import print_profile
 from .runner import best_device, jobs_of
 from .sequential import Budget, new_rounds, run_until_decided
-from .study import Study
+from .study import Study, name_of
+from .toml import read_toml
 from .tune.drive import tune_study
 from .tune.settings import Tuning
 from .tune.write import print_outcome, write_outcome
@@ -32,12 +33,14 @@ __all__ = [
     "find_spread",
     "forecast",
     "jobs_of",
+    "name_of",
     "new_rounds",
     "print_analysis",
     "print_looks",
     "print_outcome",
     "print_plan",
     "print_profile",
+    "read_toml",
     "run_study",
     "run_until_decided",
     "single",

@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, Progress, ProgressColumn, Task, TaskID, TextColumn
 from rich.text import Text
 
@@ -33,9 +34,10 @@ class Interrupted(Exception):
 def check_data(study: Study) -> None:
     """Read the study's data once, so that a missing set or an empty class shows before anything is written."""
     for task in {recipe.task for recipe in study.methods.values()}:
-        class_names = load_task(**task.__dict__, seed=study.seeds[0]).class_names
+        data = load_task(**task.__dict__, seed=study.seeds[0])
+        study.check(task, data)
         if study.priority is not None:
-            check_classes(study.priority, class_names)
+            check_classes(study.priority, data.class_names)
 
 
 def run_study(study: Study, store: Store, device: torch.device, workers: int, console: Console) -> None:
@@ -50,7 +52,7 @@ def run_study(study: Study, store: Store, device: torch.device, workers: int, co
     if study.progress:
         decide(store, progress=True)
     if not do_runs(study.recipes(), store, device, workers, console):
-        console.print(f"All {len(study.seeds) * len(study.methods)} runs are in {store.path} already.")
+        console.print(f"All {len(study.seeds) * len(study.methods)} runs are in {escape(str(store.path))} already.")
 
 
 def do_runs(
@@ -116,7 +118,7 @@ class Display:
     def __init__(self, console: Console, names: dict[str, str], total: int, done: int) -> None:
         self.console, self.names = console, names
         self.progress = Progress(
-            TextColumn("{task.description:<30.30}"),
+            TextColumn("{task.description:<30.30}", markup=False),
             BarColumn(bar_width=12),
             TextColumn("{task.completed}/{task.total} {task.fields[unit]}"),
             _News(),
@@ -142,7 +144,7 @@ class Display:
             self.progress.advance(self.whole)
             self._tell_failures(event.job, store)
             if not self.console.is_terminal:
-                self.console.print(f"finished {name}")
+                self.console.print(f"finished {escape(name)}")
 
     def name(self, job: Job) -> str:
         """The method's name; a training that only post-hoc methods use goes by the first of them."""
@@ -169,7 +171,8 @@ class Display:
             if not record.finished:
                 last_line = (record.error or "").strip().splitlines()[-1]
                 self.console.print(
-                    f"[red]failed[/] {self.names.get(recipe.key, 'a training')}: {last_line}", highlight=False
+                    f"[red]failed[/] {escape(self.names.get(recipe.key, 'a training'))}: {escape(last_line)}",
+                    highlight=False,
                 )
 
 

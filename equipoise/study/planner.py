@@ -18,6 +18,7 @@ from ..analysis.sequential import Rounds
 from ..analysis.statistics import smallest_n_for_claim
 from ..core import EquipoiseError
 from ..store import Store
+from ..words import counted
 from .cost import Clock, Cost
 from .runner import device_name, jobs_of
 from .sequential import ALPHA, paired_scores
@@ -95,8 +96,8 @@ def forecast(study: Study, clock: Clock, workers: int) -> str:
     if math.isinf(effect):
         return f"{said} {_too_few(n, comparisons)}"
     return (
-        f"{said} With {n} seeds a difference of {effect:.1f} times its spread from seed to seed has a chance of "
-        f"{_percent(LIKELY)} to be shown."
+        f"{said} With {counted(n, 'seed')} a difference of {effect:.1f} times its spread from seed to seed has a "
+        f"chance of {_percent(LIKELY)} to be shown."
     )
 
 
@@ -105,7 +106,9 @@ def print_plan(study: Study, clock: Clock, workers: int, spread: Spread, console
     comparisons, n = len(study.methods) - 1, len(study.seeds)
     label = ALL_METRICS[study.metric].label
     console.print(f"[bold]{escape(study.question)}[/]")
-    console.print(f"{comparisons} methods against {escape(study.baseline)} on {label}, with {n} seeds.\n")
+    console.print(
+        f"{counted(comparisons, 'method')} against {escape(study.baseline)} on {label}, with {counted(n, 'seed')}.\n"
+    )
     _print_cost(study, clock, workers, console)
     console.print(f"\nDifferences vary from seed to seed by {_amount(study, spread.value)}: {escape(spread.source)}.")
     if n < (least := smallest_n_for_claim(ALPHA, comparisons)):
@@ -147,17 +150,16 @@ def _print_cost(study: Study, clock: Clock, workers: int, console: Console) -> N
 
 def _too_few(n: int, comparisons: int) -> str:
     least = smallest_n_for_claim(ALPHA, comparisons)
-    return f"{n} seeds cannot support any claim about {comparisons + 1} methods; {least} can."
+    return f"{counted(n, 'seed')} cannot support any claim about {comparisons + 1} methods; {least} can."
 
 
 def _trainings(cost: Cost) -> str:
-    return "1 training" if cost.runs == 1 else f"{cost.runs} trainings"
+    return counted(cost.runs, "training")
 
 
 def _time(cost: Cost, clock: Clock) -> str:
     roughly = "at most" if clock.device.type == "cuda" else "about"  # side by side on a GPU they cost less
-    count = "1 worker" if cost.workers == 1 else f"{cost.workers} workers"
-    return f"{roughly} {_about(cost.wall)} with {count} on {device_name(clock.device)}"
+    return f"{roughly} {_about(cost.wall)} with {counted(cost.workers, 'worker')} on {device_name(clock.device)}"
 
 
 def _about(seconds: float) -> str:

@@ -12,6 +12,7 @@ from rich.table import Table
 
 from ..store import Record, Store
 from ..train import Recipe, Run, StepTimes, profile_step
+from ..words import counted
 from . import engine
 from .runner import task_of
 from .study import Study
@@ -50,7 +51,7 @@ def print_profile(study: Study, store: Store, device: torch.device, console: Con
     images = sum(r.timing["images"] for r in records.values())
     console.print(
         f"In all {images / max(seconds, 1e-9):,.0f} images/s over {seconds:.0f} s of {device.type.upper()} and host, "
-        f"{len(records)} trainings. Steps were timed on throw-away runs, part by part.",
+        f"{counted(len(records), 'training')}. Steps were timed on throw-away runs, part by part.",
         style="dim",
     )
 

@@ -27,6 +27,7 @@ from ..core import EquipoiseError
 from ..data import load_task
 from ..store import Store
 from ..train import Recipe
+from ..words import counted
 from .cost import Clock
 from .drive import ROUNDS, check_data, do_runs
 from .runner import jobs_of
@@ -113,8 +114,8 @@ def new_rounds(study: Study, budget: Budget) -> Rounds:
     most = max(len(study.seeds), ROOM * least) if budget.max_runs is None else budget.max_runs // each
     if most < least:
         raise EquipoiseError(
-            f"--max-runs {budget.max_runs} is {most} seeds of {each} trainings, and {comparisons + 1} methods need "
-            f"{least} seeds for any claim: allow {least * each} runs at least"
+            f"--max-runs {budget.max_runs} is {counted(most, 'seed')} of {counted(each, 'training')}, and "
+            f"{comparisons + 1} methods need {least} seeds for any claim: allow {least * each} runs at least"
         )
     further = (seed for seed in count() if seed not in study.seeds)
     seeds = (*study.seeds, *islice(further, most))[:most]

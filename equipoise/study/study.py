@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from .. import checks
 from ..analysis import METRICS
 from ..analysis.priority import Priority, read_priority
+from ..annotations import fitted
 from ..core import EquipoiseError, did_you_mean, known
+from ..data import Task
 from ..store import SCHEMA
-from ..train import Mistakes, Recipe
+from ..train import Mistakes, Recipe, TaskChoice
+from ..words import shown
 from .presets import expanded
+from .toml import read_toml
 from .tune.settings import Tuning, read_tuning
 
 _KEYS = (
@@ -30,6 +35,9 @@ _KEYS = (
     "tuned",
     "progress",
 )
+_TUNED: dict[str, Any] = {"study": str, "trials": int, "sampler": str, "runs": int, "refit": bool}
+
+MOST_SEEDS = 10_000
 
 
 @dataclass(frozen=True)
@@ -50,23 +58,16 @@ class Study:
     @classmethod
     def from_toml(cls, path: Path) -> Study:
         """Read a study. Every mistake in the file is told, with its place and a remedy."""
+        plain = read_toml(path)
         try:
-            plain = tomllib.loads(path.read_text())
-        except FileNotFoundError:
-            raise EquipoiseError(f"{path} is not there; give the path of a study, such as studies/demo.toml") from None
-        except (OSError, UnicodeDecodeError) as error:
-            raise EquipoiseError(f"{path} cannot be read: {error}") from None
-        except tomllib.TOMLDecodeError as error:
-            raise EquipoiseError(f"{path} is not valid TOML: {error}") from None
-        try:
-            return cls.from_dict(plain, default_name=path.stem)
+            return cls.from_dict(plain, default_name=name_of(path))
         except Mistakes as error:
             raise Mistakes([f"{path}: {line}" for line in error.lines]) from None
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any], default_name: str = "study") -> Study:
         """From the plain data of a TOML file; raises `Mistakes` with all of them."""
-        mistakes = [f"no key is named {key!r}.{did_you_mean(key, _KEYS)}" for key in plain if key not in _KEYS]
+        mistakes = [f"no key is named {shown(key)}.{did_you_mean(key, _KEYS)}" for key in plain if key not in _KEYS]
         task, base, methods = (_table(plain, name, mistakes) for name in ("task", "base", "methods"))
         seeds = _seeds(plain.get("seeds", 6), mistakes)
         spaces = {name: m["space"] for name, m in methods.items() if isinstance(m, Mapping) and "space" in m}
@@ -74,26 +75,35 @@ class Study:
         if task.get("test") is False:
             mistakes.append("[task]: test = false hides what a study reports on; leave it out")
         tuning = read_tuning(_table(plain, "tune", mistakes), spaces, recipes, _seeds, mistakes)
-        tuned = _table(plain, "tuned", mistakes)
+        tuned = _tuned(_table(plain, "tuned", mistakes), mistakes)
         if len(methods) < 2:
             mistakes.append(f"a study compares at least 2 methods, here are {len(methods)}: add [methods.NAME] tables")
         baseline = plain.get("baseline")
         if baseline is None:
             mistakes.append('no baseline is named: add baseline = "…", one of the methods')
         elif baseline not in list(methods):
-            mistakes.append(f"the baseline {baseline!r} is not among the methods.{did_you_mean(baseline, methods)}")
+            mistakes.append(
+                f"the baseline {shown(baseline)} is not among the methods.{did_you_mean(baseline, methods)}"
+            )
         metric, priority = _aim(plain, mistakes)
         question = plain.get("question", f"What is better than {baseline}?")
         name = plain.get("name", default_name)
-        for key, text in (("question", question), ("name", name)):
-            if not isinstance(text, str):
-                mistakes.append(f"{key} must be text, not {text!r}")
         progress = plain.get("progress", False)
-        if not isinstance(progress, bool):
-            mistakes.append(f"progress must be true or false, not {progress!r}")
+        _try(partial(checks.file_name, "name", name), mistakes)
+        _try(partial(_check_question, question), mistakes)
+        _try(partial(checks.truth, "progress", progress), mistakes)
         if mistakes:
             raise Mistakes(mistakes)
         return cls(name, question, str(baseline), metric, seeds, recipes, tuning, priority, tuned, progress)
+
+    def check(self, choice: TaskChoice, task: Task) -> None:
+        """Refuse what the methods that are trained on `choice` cannot do with its data; tells all of them."""
+        mistakes: list[str] = []
+        for name, recipe in self.methods.items():
+            if recipe.task == choice:
+                _try(partial(recipe.check, task), mistakes, f"[methods.{name}]: ")
+        if mistakes:
+            raise Mistakes(mistakes)
 
     def recipes(self) -> Iterator[tuple[str, Recipe]]:
         """All runs, a seed at a time, so that a study cut short still has pairs."""
@@ -129,6 +139,33 @@ def _table(plain: Mapping[str, Any], name: str, mistakes: list[str]) -> dict[str
     return {}
 
 
+def _try(check: Callable[[], object], mistakes: list[str], place: str = "") -> None:
+    try:
+        check()
+    except ValueError as error:
+        mistakes.append(f"{place}{error}")
+
+
+def _check_question(question: Any) -> None:
+    """It may be of several lines."""
+    checks.title("question", " ".join(question.split()) if isinstance(question, str) else question, longest=1_000)
+
+
+def name_of(path: Path) -> str:
+    """The name of what a file asks, where it says none: the file's, with what no folder can have replaced."""
+    return "".join(c if checks.is_in_file_names(c) else "-" for c in path.stem).strip(" ").lstrip(".") or "study"
+
+
+def _tuned(table: dict[str, Any], mistakes: list[str]) -> dict[str, Any]:
+    """How the study was tuned, as `equipoise tune` writes it; the report tells it."""
+    for key, value in table.items():
+        if key not in _TUNED:
+            mistakes.append(f"[tuned]: no key is named {shown(key)}.{did_you_mean(key, _TUNED)}")
+        else:
+            _try(partial(fitted, key, value, _TUNED[key]), mistakes, "[tuned]: ")
+    return table
+
+
 def _aim(plain: Mapping[str, Any], mistakes: list[str]) -> tuple[str, Priority | None]:
     """The metric that decides, and the priority it comes from if there is one."""
     try:
@@ -145,12 +182,15 @@ def _aim(plain: Mapping[str, Any], mistakes: list[str]) -> tuple[str, Priority |
 
 def _seeds(value: Any, mistakes: list[str]) -> tuple[int, ...]:
     """A number of seeds, or the seeds themselves."""
-    if isinstance(value, int) and not isinstance(value, bool) and value >= 1:
+    if type(value) is int and 1 <= value <= MOST_SEEDS:
         return tuple(range(value))
-    whole = isinstance(value, list) and all(type(v) is int and v >= 0 for v in value)
-    if whole and len(set(value)) == len(value) > 0:
+    whole = isinstance(value, list) and all(type(v) is int and 0 <= v < 2**63 for v in value)
+    if whole and len(set(value)) == len(value) and 1 <= len(value) <= MOST_SEEDS:
         return tuple(value)
-    mistakes.append(f"seeds must be a number of seeds, at least 1, or a list of different whole numbers, not {value!r}")
+    mistakes.append(
+        f"seeds must be a number of seeds, from 1 to {MOST_SEEDS:,}, or a list of different whole numbers, "
+        f"not {shown(value)}"
+    )
     return ()
 
 
@@ -163,6 +203,7 @@ def _recipes(
     mistakes += [f"[task] or [base]: {line}" for line in common]
     recipes = {}
     for name, options in methods.items():
+        _try(partial(checks.title, "a method's name", name), mistakes)
         if not isinstance(options, Mapping):
             mistakes.append(f"methods.{name} must be a table: write [methods.{name}]")
             continue

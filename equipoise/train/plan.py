@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import get_type_hints
 
 from .. import checks
+from ..annotations import fitted
 from ..core import EquipoiseError, Spec
 
 PRECISIONS = ("float32", "bf16")
+
+MOST_EPOCHS = 100_000
+LARGEST_BATCH = 1_000_000
+MOST_STEPS = 100_000_000  # each has its learning rate in a table: 0.8 GB
 
 
 @dataclass(frozen=True)
@@ -34,8 +40,10 @@ class Plan:
     precision: str = "float32"
 
     def __post_init__(self) -> None:
-        checks.whole("epochs", self.epochs, 1)
-        checks.whole("batch_size", self.batch_size, 1)
+        for name, annotation in get_type_hints(Plan).items():
+            object.__setattr__(self, name, fitted(name, getattr(self, name), annotation))
+        checks.whole("epochs", self.epochs, 1, MOST_EPOCHS)
+        checks.whole("batch_size", self.batch_size, 1, LARGEST_BATCH)
         checks.above("lr", self.lr, 0)
         checks.between("momentum", self.momentum, 0, 0.9999)
         checks.at_least("weight_decay", self.weight_decay, 0)
@@ -43,9 +51,6 @@ class Plan:
         checks.one_of("precision", self.precision, PRECISIONS)
         if self.affine_towards not in (0, 1):
             raise ValueError(f"affine_towards must be 0 or 1, not {self.affine_towards!r}")
-        for name in ("nesterov", "affine_decay"):
-            if not isinstance(getattr(self, name), bool):
-                raise ValueError(f"{name} must be true or false, not {getattr(self, name)!r}")
         if self.nesterov and self.momentum == 0:
             raise ValueError("nesterov needs a momentum above 0")
         if self.warmup is None:
@@ -54,11 +59,28 @@ class Plan:
             raise ValueError(f"warmup must be shorter than the {self.epochs} epochs of training, not {self.warmup!r}")
         if self.ema is not None:
             checks.between("ema", self.ema, 0, 0.999999)
-        for name in ("lr", "momentum", "weight_decay", "final_decay", "warmup"):
-            object.__setattr__(self, name, float(getattr(self, name)))
         try:
-            spec = Spec.parse(self.schedule).resolved("schedule")
-            spec.build("schedule", epochs=self.epochs)
+            object.__setattr__(self, "schedule", _checked_schedule(self.schedule, self.epochs))
         except EquipoiseError as error:
             raise ValueError(f"schedule: {error}") from error
-        object.__setattr__(self, "schedule", str(spec))
+
+    def check_length(self, images: int) -> None:
+        """Refuse more steps on so many training images than a table of their learning rates can have."""
+        steps = self.epochs * max(1, images // self.batch_size)
+        if steps > MOST_STEPS:
+            raise EquipoiseError(
+                f"{self.epochs:,} epochs of {images:,} images in batches of {self.batch_size:,} are {steps:,} steps, "
+                f"and no more than {MOST_STEPS:,} can be planned: lower epochs or raise batch_size"
+            )
+
+
+def _checked_schedule(text: str, epochs: int) -> str:
+    """The schedule's text with defaults filled in; its factors are numbers from the first epoch to the last."""
+    spec = Spec.parse(text).resolved("schedule")
+    schedule = spec.build("schedule", epochs=epochs)
+    for epoch in (0.0, float(epochs)):
+        try:
+            checks.number(f"the learning rate's factor after {epoch:.0f} epochs", schedule(epoch))
+        except OverflowError:
+            raise EquipoiseError(f"with {spec} the learning rate grows past every number in {epochs} epochs") from None
+    return str(spec)

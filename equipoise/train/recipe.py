@@ -5,15 +5,20 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields, replace
+from functools import lru_cache
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from .. import checks
-from ..core import EquipoiseError, Spec, card, cards, did_you_mean
-from ..data import check_task
+from ..annotations import fitted
+from ..core import EquipoiseError, Spec, UnlikeClasses, card, cards, did_you_mean
+from ..data import Task, check_task
 from ..models import create_model
+from ..words import shown
 from .plan import Plan
 
 # dial -> its value when neither the user nor a companion has chosen
@@ -35,14 +40,7 @@ DIALS: dict[str, str | None] = {
 # at these values, options that a later version added to the task change no key
 _LATER_TASK_OPTIONS = (("valid_per_class", None), ("test", True))
 
-# enough facts to try a method's parameters out before any data is read
-_TRIAL_FACTS: dict[str, Any] = {
-    "class_counts": torch.tensor([3, 2]),
-    "num_classes": 2,
-    "labels": torch.tensor([0, 0, 0, 1, 1]),
-    "in_features": 4,
-    "head_weight": torch.ones(2, 4),
-}
+MOST_PARAMETERS = 10**10  # 40 GB of weights; training takes three times as much
 
 
 @dataclass(frozen=True)
@@ -62,6 +60,8 @@ class TaskChoice:
         object.__setattr__(self, "name", str(Spec.parse(self.name).resolved("task")))
         for name in ("ratio", "valid"):
             object.__setattr__(self, name, float(getattr(self, name)))
+        for name in ("n_max", "valid_per_class"):
+            object.__setattr__(self, name, fitted(name, getattr(self, name), int | None))
 
 
 @dataclass(frozen=True)
@@ -96,9 +96,8 @@ class Recipe:
         choice = _try(mistakes, lambda: TaskChoice(**_known(mistakes, dict(task or {}), TaskChoice, "task.")))
         options = dict(options or {})
         for name in options.keys() - DIALS.keys() - {f.name for f in fields(Plan)}:
-            mistakes.append(
-                f"no option is named {name!r}.{did_you_mean(name, [*DIALS, *(f.name for f in fields(Plan))])}"
-            )
+            words = [*DIALS, *(f.name for f in fields(Plan))]
+            mistakes.append(f"no option is named {shown(name)}.{did_you_mean(name, words)}")
             del options[name]
         chosen = _with_companions(options, choice)
         dials = {name: _try(mistakes, lambda n=name: _resolved(n, chosen[n]), f"{name}: ") for name in DIALS}
@@ -133,6 +132,13 @@ class Recipe:
             return replace(self, posthoc=None)
         return replace(self, stage=None) if self.stage else None
 
+    def check(self, task: Task) -> None:
+        """Refuse what this data cannot do: parameters that do not fit its classes, more steps than can be planned."""
+        self.plan.check_length(len(task.train))
+        for dial in _OF_CLASSES:
+            if text := getattr(self, dial):
+                Spec.parse(text).build(dial, **_facts(task.class_counts, self.plan))
+
 
 class Mistakes(EquipoiseError):
     """Several mistakes at once; `lines` has one each."""
@@ -154,7 +160,7 @@ def _try(mistakes: list[str], make: Any, prefix: str = "") -> Any:
 def _known(mistakes: list[str], options: dict[str, Any], cls: type, prefix: str) -> dict[str, Any]:
     names = [f.name for f in fields(cls)]
     for name in options.keys() - set(names):
-        mistakes.append(f"no option is named '{prefix}{name}'.{did_you_mean(name, names)}")
+        mistakes.append(f"no option is named {shown(prefix + name)}.{did_you_mean(name, names)}")
     return {name: value for name, value in options.items() if name in names}
 
 
@@ -169,26 +175,51 @@ def _with_companions(options: dict[str, Any], task: TaskChoice | None) -> dict[s
     return DIALS | brought | options
 
 
+# dials whose methods know the classes, and are quickly made; a head and a norm are made with the network
+_OF_CLASSES = ("loss", "weighting", "mix", "posthoc")
+
+
+def _facts(class_counts: Tensor, plan: Plan | None = None) -> dict[str, Any]:
+    """Enough facts to try a method's parameters out without any data."""
+    classes = len(class_counts)
+    known = {"class_counts": class_counts, "num_classes": classes, "head_weight": torch.ones(classes, 4)}
+    lengths = {"epochs": plan.epochs, "batch_size": plan.batch_size} if plan else {}
+    return {**known, **lengths, "labels": torch.arange(classes), "in_features": 4}
+
+
 def _resolved(kind: str, text: Any) -> str | None:
     """The dial's text with defaults filled in, its parameters tried out."""
     if text is None or (text == "none" and DIALS[kind] is None):
         return None
-    if kind == "model" and "/" in str(text):  # a network of another library, e.g. timm/resnet18
-        return text
+    if kind == "model" and isinstance(text, str) and "/" in text:  # a network of another library, e.g. timm/resnet18
+        return checks.title("model", text)
     spec = Spec.parse(text).resolved(kind)
-    if kind not in ("model", "norm"):
-        spec.build(kind, **_TRIAL_FACTS)
+    if kind not in ("model", "norm", "head"):
+        with suppress(UnlikeClasses):  # how many classes there are is not known yet
+            spec.build(kind, **_facts(torch.tensor([3, 2])))
     return str(spec)
 
 
 def _check_network(dials: Mapping[str, Any]) -> None:
-    """Build the network without memory: its norm and head fit, and the mixing's site exists in it."""
+    """Its norm and head fit, it is not too large, and the mixing's site exists in it."""
     if "/" in dials["model"]:
         return
-    with torch.device("meta"):
-        network = create_model(dials["model"], 2, norm=dials["norm"], head=dials["head"])
+    parameters, stages = _sketch(dials["model"], dials["norm"], dials["head"])
+    if parameters > MOST_PARAMETERS:
+        raise EquipoiseError(
+            f"model: {dials['model']} has {parameters:,} parameters, and to train them takes "
+            f"{12e-9 * parameters:,.0f} GB of memory; choose a network of at most {MOST_PARAMETERS:,}"
+        )
     if dials["mix"]:
-        site = Spec.parse(dials["mix"]).build("mix", **_TRIAL_FACTS).site
-        places = ("input", *network.stages)
+        site = Spec.parse(dials["mix"]).build("mix", **_facts(torch.tensor([3, 2]))).site
+        places = ("input", *stages)
         if site not in places:
             raise EquipoiseError(f"mix: {dials['model']} has no site {site!r}.{did_you_mean(site, places)}")
+
+
+@lru_cache(maxsize=64)  # the methods of a study, and the trials of a search, mostly share their network
+def _sketch(model: str, norm: str, head: str) -> tuple[int, tuple[str, ...]]:
+    """Parameters and stages of a network, which is built without memory."""
+    with torch.device("meta"):
+        network = create_model(model, 2, norm=norm, head=head)
+    return sum(p.numel() for p in network.parameters()), network.stages

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -23,6 +24,8 @@ def cosine(epochs: int) -> Schedule:
 @register("steps", kind="schedule")
 def steps(epochs: int, at: tuple[float, ...] = (0.8, 0.9), factor: float = 0.01) -> Schedule:
     """Multiplied by `factor` at each of `at`, given as shares of training (class-balanced loss: 160 and 180 of 200)."""
+    if not isinstance(at, tuple | list):
+        raise ValueError(f"at must be shares of training, such as (0.8, 0.9), not {at!r}")
     for share in at:
         checks.between("at", share, 0, 1)
     checks.above("factor", factor, 0)
@@ -48,4 +51,5 @@ def learning_rates(schedule: Schedule, peak: float, epochs: int, warmup: float, 
         rising = min(1.0, (epoch + 1 / steps_per_epoch) / warmup) if warmup else 1.0
         return peak * rising * schedule(epoch)
 
-    return torch.tensor([rate(step) for step in range(epochs * steps_per_epoch)], dtype=torch.float64)
+    steps = epochs * steps_per_epoch
+    return torch.from_numpy(np.fromiter(map(rate, range(steps)), np.float64, steps))

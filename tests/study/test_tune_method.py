@@ -111,5 +111,5 @@ def test_what_the_store_has_is_not_due():
 def test_a_search_that_ends_before_the_budget_is_told():
     method, shelf = tuning(Waves([0.1]), budget=3), Shelf()
     do_all(method, shelf)
-    with pytest.raises(EquipoiseError, match="m has only 1 different trials, not the 3"):
+    with pytest.raises(EquipoiseError, match="m has only 1 different trial, not the 3"):
         method.due(shelf)

@@ -10,6 +10,8 @@ from torch import Tensor
 
 from ...core import full_precision, register, signature_repr
 
+LARGEST_IMAGE = 4_096  # pixels a side; a batch of 128 such images takes 26 GB
+
 
 class Augment:
     """Changes images at random, never their labels: ``augment(images, generator)``, uint8 or float (N, c, h, w)."""

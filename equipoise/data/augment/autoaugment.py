@@ -9,7 +9,7 @@ from torch import Tensor
 
 from ... import checks
 from ...core import register
-from ._base import Augment, check_images, check_switch
+from ._base import LARGEST_IMAGE, Augment, check_images, check_switch
 from ._operations import OPERATIONS, operate
 from .crop_flip import crop_flip
 from .resized_crop import Range, check_range, resized_crop
@@ -141,7 +141,7 @@ class AutoAugment(Augment):
 
     def __init__(self, policy: str = "cifar10", pad: int = 4, area: Range | None = None, flip: bool = True) -> None:
         self.policy = checks.one_of("policy", policy, tuple(POLICIES))
-        self.pad = checks.whole("pad", pad)
+        self.pad = checks.whole("pad", pad, 0, LARGEST_IMAGE)
         self.area = None if area is None else check_range("area", area, 1.0)
         self.flip = check_switch("flip", flip)
 

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from ... import checks
 from ...core import register
-from ._base import Augment, check_images, check_switch, coin
+from ._base import LARGEST_IMAGE, Augment, check_images, check_switch, coin
 
 
 def crop_flip(images: Tensor, pad: int = 4, flip: bool = True, *, generator: torch.Generator | None = None) -> Tensor:
@@ -51,7 +51,7 @@ class CropFlip(Augment):
     """
 
     def __init__(self, pad: int = 4, flip: bool = True) -> None:
-        self.pad = checks.whole("pad", pad)
+        self.pad = checks.whole("pad", pad, 0, LARGEST_IMAGE)
         self.flip = check_switch("flip", flip)
 
     def __call__(self, images: Tensor, generator: torch.Generator | None = None) -> Tensor:

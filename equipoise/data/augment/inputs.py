@@ -8,7 +8,7 @@ from torch import Tensor
 
 from ... import checks
 from ...core import full_precision
-from ._base import as_pixels, check_images
+from ._base import LARGEST_IMAGE, as_pixels, check_images
 
 
 def normalize(images: Tensor, mean: Tensor, std: Tensor) -> Tensor:
@@ -29,7 +29,7 @@ def resize(images: Tensor, size: int | tuple[int, int]) -> Tensor:
     check_images("resize", images)
     h, w = images.shape[2:]
     if isinstance(size, int):
-        short = checks.whole("size", size, 1)
+        short = checks.whole("size", size, 1, LARGEST_IMAGE)
         size = (short, short * w // h) if h <= w else (short * h // w, short)
     height, width = check_size(size)
     if (height, width) == (h, w):
@@ -60,4 +60,4 @@ def check_size(size: tuple[int, int]) -> tuple[int, int]:
     """(height, width), each a whole number of at least one pixel."""
     if not isinstance(size, tuple | list) or len(size) != 2:
         raise ValueError(f"size must be a whole number or (height, width), not {size!r}")
-    return checks.whole("size", size[0], 1), checks.whole("size", size[1], 1)
+    return checks.whole("size", size[0], 1, LARGEST_IMAGE), checks.whole("size", size[1], 1, LARGEST_IMAGE)

@@ -12,6 +12,7 @@ from rich.markup import escape
 from ...core import EquipoiseError
 from ...store import Store
 from ...train import Recipe
+from ...words import counted
 from ..drive import Display, Interrupted, _stop_on_interrupt
 from ..executor import Workers
 from ..runner import Job, jobs_of
@@ -56,8 +57,8 @@ def _alone(store: Store) -> Iterator[None]:
 
 def _announce(study: Study, spaces: dict[str, Space], console: Console) -> None:
     tuning = study.tuning
-    each = f"{tuning.trials} trials ({tuning.sampler}) of {len(tuning.seeds)} runs"
-    console.print(f"{each} for each of {len(spaces)} methods, scored on validation data alone.")
+    each = f"{counted(tuning.trials, 'trial')} ({tuning.sampler}) of {counted(len(tuning.seeds), 'run')}"
+    console.print(f"{each} for each of {counted(len(spaces), 'method')}, scored on validation data alone.")
     for name, space in spaces.items():
         dials = "; ".join(f"{dial} {', '.join(f'{v!r}' for v in axis.values)}" for dial, axis in space.axes.items())
         console.print(f"  {escape(name)}: {escape(dials)}", style="dim", soft_wrap=True)

@@ -9,6 +9,7 @@ from typing import Protocol
 from ...core import EquipoiseError
 from ...store import Store
 from ...train import Recipe
+from ...words import counted
 from .aim import Aim
 from .space import Point, Space
 from .trial import Trial, score
@@ -62,8 +63,8 @@ class MethodTuning:
         points = self.search.ask()
         if not points:
             raise EquipoiseError(
-                f"{self.name} has only {len(self.trials)} different trials, not the {self.budget} that every method is "
-                f"to have: give its space more values, or lower trials"
+                f"{self.name} has only {counted(len(self.trials), 'different trial')}, not the {self.budget} that "
+                "every method is to have: give its space more values, or lower trials"
             )
         first = len(self.trials)
         self.wave = [Trial(first + i, point, self.space.at(point)) for i, point in enumerate(points)]

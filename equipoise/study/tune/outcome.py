@@ -104,6 +104,10 @@ def _dial(dial: str, axis: Axis, method: MethodOutcome, metric: str) -> dict[str
     }
 
 
+def tuned_name(study: Study) -> str:
+    return f"{study.name}_tuned"
+
+
 def tuned_study(outcome: Outcome) -> Study:
     """The study with the chosen recipes, on all data again; with `refit`, each for its chosen number of epochs."""
     study = outcome.study
@@ -114,7 +118,7 @@ def tuned_study(outcome: Outcome) -> Study:
         recipes[method.name] = _final(method.best, study)
     tuning = study.tuning
     tuned = {"study": study.name, "trials": tuning.trials, "sampler": tuning.sampler, "runs": len(tuning.seeds)}
-    return replace(study, name=f"{study.name}_tuned", methods=recipes, tuned={**tuned, "refit": tuning.refit})
+    return replace(study, name=tuned_name(study), methods=recipes, tuned={**tuned, "refit": tuning.refit})
 
 
 def _final(best: Trial, study: Study) -> Recipe:

@@ -8,14 +8,17 @@ from dataclasses import replace
 
 import torch
 
+from ... import checks
 from ...analysis.priority import ALL_METRICS, check_classes
 from ...core import EquipoiseError, Output, Spec
-from ...data import load_task
+from ...data import Task, load_task
 from ...store import Store
-from ...train import Mistakes, Recipe
+from ...train import Mistakes, Recipe, TaskChoice
+from ...words import counted
 from ..study import Study
 from .grid import GridSearch
 from .method import Search
+from .outcome import tuned_name
 from .space import Space, space_of
 
 
@@ -39,11 +42,12 @@ def spaces_of(study: Study) -> dict[str, Space]:
 def check(study: Study, spaces: dict[str, Space]) -> None:
     """Refuse what cannot be tuned, before anything is written."""
     trials = study.tuning.trials
+    checks.file_name("the name of the tuned study", tuned_name(study))
     for name, space in spaces.items():
         if space.size < trials:
             raise EquipoiseError(
-                f"the space of {name} has {space.size:.0f} different points, fewer than the {trials} trials that every "
-                f"method is to have: give it more values, or lower trials"
+                f"the space of {name} has {counted(int(space.size), 'different point')}, fewer than the {trials} "
+                "trials that every method is to have: give it more values, or lower trials"
             )
         if study.tuning.refit and _needs_fitting(space.recipe):
             raise EquipoiseError(
@@ -53,6 +57,7 @@ def check(study: Study, spaces: dict[str, Space]) -> None:
     for task in {space.recipe.task for space in spaces.values()}:
         for seed in study.tuning.seeds:
             data = load_task(**task.__dict__, seed=seed)
+            _check_methods(task, data, spaces)
             if study.priority is not None:
                 check_classes(study.priority, data.class_names)
             if not len(data.valid):
@@ -60,6 +65,18 @@ def check(study: Study, spaces: dict[str, Space]) -> None:
                     "tuning needs validation data, and this task has none: write valid = 0.1 in [task] to hold out a "
                     "share of the training images, or valid_per_class = 3 and see that some class has more than that"
                 )
+
+
+def _check_methods(task: TaskChoice, data: Task, spaces: dict[str, Space]) -> None:
+    mistakes: list[str] = []
+    for name, space in spaces.items():
+        if space.recipe.task == task:
+            try:
+                space.recipe.check(data)
+            except EquipoiseError as error:
+                mistakes.append(f"[methods.{name}]: {error}")
+    if mistakes:
+        raise Mistakes(mistakes)
 
 
 def _needs_fitting(recipe: Recipe) -> bool:

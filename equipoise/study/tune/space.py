@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 from ...core import Card, EquipoiseError, Spec, card, did_you_mean, known
@@ -77,7 +77,7 @@ def _natural(recipe: Recipe) -> Iterator[tuple[str, Axis]]:
 
 
 def _companions(recipe: Recipe) -> Iterator[tuple[str, str]]:
-    for entry in (card(recipe.task.name, "task"), *(entry for _, entry, _ in _methods(recipe))):
+    for entry in (card(Spec.parse(recipe.task.name).name, "task"), *(entry for _, entry, _ in _methods(recipe))):
         for dial, text in entry.companions.items():
             if dial in DIALS:
                 yield dial, str(Spec.parse(text).resolved(dial))
@@ -133,7 +133,7 @@ def placed(recipe: Recipe, point: Mapping[str, Any]) -> Recipe:
             options[kind] = str(Spec(spec.name, tuple({**dict(spec.params), name: value}.items())))
         else:
             options[kind] = value
-    return Recipe.make(options, asdict(recipe.task), recipe.seed)
+    return replace(Recipe.make(options, seed=recipe.seed), task=recipe.task)
 
 
 def flat(table: Mapping[str, Any]) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from ... import __version__
 from ...analysis.priority import ALL_METRICS, WORDS
 from ...store import SCHEMA, Store, now
 from ...train import Recipe
+from ...words import counted
 from ..study import Study
 from .outcome import MethodOutcome, Outcome, sensitivity, tuned_study
 from .space import options_of
@@ -68,7 +69,8 @@ def tuned_toml(outcome: Outcome) -> str:
     first = next(iter(options.values()))
     base = {key: value for key, value in first.items() if all(o.get(key) == value for o in options.values())}
     lines = [
-        f"# The best of {tuning.trials} trials of every method on validation data; equipoise {__version__}, {now()}.",
+        f"# The best of {counted(tuning.trials, 'trial')} of every method on validation data; "
+        f"equipoise {__version__}, {now()}.",
         *_pairs({k: getattr(study, k) for k in ("name", "question", "baseline")}),
         *_pairs({**_aim(study), "seeds": _seeds(study)}),
         "\n[task]",
@@ -144,7 +146,7 @@ def print_outcome(outcome: Outcome, console: Console) -> None:
         found, epoch = (told(best.score, study.metric), str(best.score.epoch or "–")) if best else ("–", "–")
         table.add_row(escape(method.name), str(len(method.trials)), found, epoch, escape(chosen))
     label, n = ALL_METRICS[study.metric].label, len(study.tuning.seeds)
-    console.print(f"\n{label.capitalize()} on validation data, mean ± s.d. of {n} seeds at the best epoch:")
+    console.print(f"\n{label.capitalize()} on validation data, mean ± s.d. of {counted(n, 'seed')} at the best epoch:")
     console.print(table)
     for method in outcome.methods:
         for line in _doubts(method):

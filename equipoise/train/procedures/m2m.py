@@ -108,7 +108,7 @@ class MajorToMinor(Deferred):
         self.beta = checks.between("beta", beta, 0, 1)
         self.lam = checks.at_least("lam", lam, 0)
         self.gamma = checks.between("gamma", gamma, 0, 1)
-        self.steps = checks.whole("steps", steps)
+        self.steps = checks.whole("steps", steps, 0, 10_000)
         self.step_size = checks.above("step_size", step_size, 0)
         self.noise = checks.at_least("noise", noise, 0)
 

@@ -60,7 +60,7 @@ class MetaWeightNet(Procedure):
 
     def __init__(self, hidden: int = 100, lr: float = 1e-5) -> None:
         super().__init__()
-        self.hidden = checks.whole("hidden", hidden, 1)
+        self.hidden = checks.whole("hidden", hidden, 1, 1_000_000)
         self.lr = checks.above("lr", lr, 0)
 
     def begin(self, run: Run) -> None:

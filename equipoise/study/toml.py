@@ -1,0 +1,64 @@
+"""Reads a TOML file of a user's; whatever is wrong with it becomes a sentence."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from ..core import EquipoiseError
+
+LARGEST = 1_000_000  # bytes; the longest study of ours has 3,000
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """The tables of a file in UTF-8, with or without the mark that some editors put in front."""
+    try:
+        return tomllib.loads(_text(path))
+    except RecursionError:
+        raise EquipoiseError(f"{path} is not valid TOML: its brackets are nested too deeply") from None
+    except ValueError as error:  # also of whole numbers with thousands of digits
+        raise EquipoiseError(f"{path} is not valid TOML: {str(error).partition('; use sys')[0]}") from None
+
+
+def _text(path: Path) -> str:
+    if path.is_dir():
+        raise EquipoiseError(f"{path} is a folder; give the path of a TOML file{_remedy_for_folder(path)}")
+    if not path.exists():
+        raise EquipoiseError(f"{path} is not there; give the path of a TOML file, such as studies/demo.toml")
+    if not path.is_file():
+        raise EquipoiseError(f"{path} is not a regular file; give the path of a TOML file")
+    try:
+        with path.open("rb") as file:
+            content = file.read(LARGEST + 1)
+    except OSError as error:
+        raise EquipoiseError(f"{path} cannot be read: {error.strerror}") from None
+    if len(content) > LARGEST:
+        raise EquipoiseError(f"{path} has more than {LARGEST:,} bytes, so it is no study; give the path of a TOML file")
+    try:
+        return content.decode("utf-8-sig").replace("\r\n", "\n")
+    except UnicodeDecodeError as error:
+        raise EquipoiseError(
+            f"{path} cannot be read: it is not text in UTF-8 (byte {error.start:,} is {content[error.start]:#04x}); "
+            "save it as UTF-8"
+        ) from None
+
+
+def _remedy_for_folder(path: Path) -> str:
+    """What to write for a folder of images, which is easily taken for what a study is run on."""
+    if (path / "store.json").is_file():
+        return f". It holds results: 'equipoise report {path}' shows them"
+    if not any(child.is_dir() for child in _children(path)):
+        return ""
+    return (
+        ". To compare methods on the images in it, one folder a class, write a file such as this one and run it:\n\n"
+        f'baseline = "plain"\n\n[task]\nname = "folder(path={str(path)!r}, size=64)"\n\n[base]\nmodel = "resnet18"\n'
+        f'epochs = 30\n\n[methods.plain]\n\n[methods.balanced]\nloss = "balanced_softmax"'
+    )
+
+
+def _children(path: Path) -> list[Path]:
+    try:
+        return list(path.iterdir())
+    except OSError:
+        return []
