@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 
 from ... import checks
 from ...core import register
+from ...words import shown as in_words
 from ..content import content_of, digests_of
 from ..decode import DataError
 from ..image_files import ImageFiles
@@ -46,8 +48,8 @@ def folder(path: str, size: int = 64, root: str | Path | None = None) -> Source:
     Reference: none.
     """
     checks.whole("size", size, 1)
-    if not isinstance(path, str):
-        raise ValueError(f"path must be text, not {path!r}")
+    if not isinstance(path, str) or len(path) > 4_096:  # what Linux takes
+        raise ValueError(f"path must be text of at most 4,096 characters, not {in_words(path)}")
     base = _located(Path(path).expanduser(), root).resolve()
     parts = _parts(base)
     names = _class_names(parts["train"], base)
@@ -75,7 +77,7 @@ def _source(base: Path, files: Mapping[str, Files], names: tuple[str, ...], size
 def _located(path: Path, root: str | Path | None) -> Path:
     places = [parent / path for parent in ([] if root is not None else [Path.cwd()]) + [*data_folders(root)]]
     for place in places:
-        if place.is_dir():
+        if os.path.isdir(place):  # Path.is_dir raises where a name is too long
             return place
     tried = listed([str(place) for place in dict.fromkeys(places)])
     raise DataError(
