@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 LONGEST = 80  # characters of a value that a message repeats
@@ -26,8 +27,11 @@ def cut(text: str, longest: int = LONGEST) -> str:
 
 
 def is_readable(text: str) -> bool:
-    """Whether a terminal shows all of `text` and obeys none of it; marks that join letters are part of words."""
-    return text.translate({0x200C: None, 0x200D: None}).isprintable()
+    """Whether a terminal shows `text` and obeys none of it.
+
+    Marks that join letters are part of words, and bytes that are no text are part of some files' names.
+    """
+    return re.sub("[\u200c\u200d\udc80-\udcff]", "", text).isprintable()
 
 
 def counted(number: int, one: str, many: str | None = None) -> str:

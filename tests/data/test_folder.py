@@ -242,5 +242,5 @@ def test_shown_leaves_text_alone():
 
 
 def test_a_path_that_is_no_text_is_refused():
-    with pytest.raises(EquipoiseError, match="path must be text, not 3"):
+    with pytest.raises(EquipoiseError, match="path of folder must be printable text, not 3"):
         load_task("folder(path=3)")
