@@ -1,6 +1,22 @@
 """5 · Records: what came out of each run, and the folder that keeps them."""
 
+from .damage import Damaged, explained
+from .documents import Compared, Comparison, MethodDocument, Opened, Opening, StudyDocument
 from .record import SCHEMA, Record, check_schema
-from .store import Store, explained, now
+from .store import Store, now
 
-__all__ = ["SCHEMA", "Record", "Store", "check_schema", "explained", "now"]
+__all__ = [
+    "SCHEMA",
+    "Compared",
+    "Comparison",
+    "Damaged",
+    "MethodDocument",
+    "Opened",
+    "Opening",
+    "Record",
+    "Store",
+    "StudyDocument",
+    "check_schema",
+    "explained",
+    "now",
+]

@@ -5,31 +5,54 @@ DIR/study.json               the question asked, as the report needs it
 DIR/runs/KEY/record.json     + weights.safetensors, valid.npz, test.npz, and progress.npz where it was asked for
 DIR/unfinished/KEY/          checkpoints of runs under way
 DIR/locks/KEY                held (flock) by the process at work on KEY; the system frees it when that dies
-DIR/opened.json              when test outputs were read, of which runs, by which version, and whether too early
+DIR/opened.json              when test outputs were read, of which runs, what was compared, and whether too early
+DIR/damaged/                 what was found damaged, set aside
+
+A record has the checksums of the files beside it, and each JSON file one of itself. They are looked at whenever a file
+is read. Files of before there were checksums are read without.
 """
 
 from __future__ import annotations
 
-import errno
 import fcntl
-import io
-import json
 import os
 import shutil
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from .. import __version__
 from ..core import EquipoiseError
-from ..files import sync_folder, write_whole
+from ..files import checksum, sync_folder, write_whole
+from .arrays import Arrays, from_npz, to_npz
+from .checked_json import from_bytes, to_bytes
+from .damage import Damaged, explained
+from .documents import Comparison, Opened, Opening, StudyDocument
 from .record import SCHEMA, Record, check_schema
+from .shapes import table
 
-Arrays = Mapping[str, np.ndarray]
+T = TypeVar("T")
+
+MARKER = "store.json"
+RECORD = "record.json"
+WEIGHTS = "weights.safetensors"
+TRAINED_AGAIN = "'equipoise run' sets this run aside and trains it again"
+REMEDIES = {
+    MARKER: f"it only says how the folder is written: where all else is whole, put {{\"schema\": {SCHEMA}}} into it",
+    StudyDocument.FILE: "'equipoise run' with the file of the study writes it again",
+    Opened.FILE: "the next report sets it aside and begins it anew",
+    "engine.json": "delete it and run the same command again: what it holds is measured anew, and runs to come may "
+    "differ from earlier ones in rounding",
+    "sequential.json": "restore it from a copy, for without the plan of its looks nothing can be claimed; or begin "
+    "anew in another folder with --out",
+    "analysis.json": "'equipoise analyze' writes it again",
+    "verdict.json": "'equipoise report' writes it again",
+}
 
 
 class Store:
@@ -37,15 +60,14 @@ class Store:
 
     def __init__(self, path: Path | str) -> None:
         self.path = Path(path)
-        marker = self.path / "store.json"
-        if marker.exists():
-            check_schema(_read_json(marker).get("schema"), f"the store {self.path}")
+        if self.exists:
+            self.read(MARKER, lambda plain: check_schema(plain["schema"], f"the store {self.path}"))
         elif (self.path / "runs").exists():
-            raise EquipoiseError(f"{self.path} has runs but no store.json: it is not a store; choose another folder")
+            raise EquipoiseError(f"{self.path} has runs but no {MARKER}: it is not a store; choose another folder")
 
     @property
     def exists(self) -> bool:
-        return (self.path / "store.json").exists()
+        return (self.path / MARKER).exists()
 
     def create(self) -> Store:
         """Make the folder; calling it again changes nothing."""
@@ -53,20 +75,35 @@ class Store:
             for name in ("runs", "unfinished", "locks"):
                 (self.path / name).mkdir(parents=True, exist_ok=True)
             if not self.exists:
-                self.write_json("store.json", {"schema": SCHEMA, "made_by": __version__})
+                self.write_json(MARKER, {"schema": SCHEMA, "made_by": __version__})
         return self
 
     # -- records ---------------------------------------------------------------------------------------------------
 
     def has(self, key: str) -> bool:
-        return (self._run(key) / "record.json").exists()
+        return (self._run(key) / RECORD).exists()
 
     def get(self, key: str) -> Record:
-        return Record.from_json((self._run(key) / "record.json").read_text())
+        path = self._run(key) / RECORD
+        record = _read(path, TRAINED_AGAIN, Record.from_dict)
+        if record.key != key:
+            raise Damaged(path, f"it is the record of {record.key}", TRAINED_AGAIN)
+        return record
+
+    def finished(self, key: str) -> bool:
+        """Whether the run is there and did not fail, as far as its record can be read."""
+        with suppress(Damaged):
+            return self.has(key) and self.get(key).finished
+        return False
 
     def records(self) -> list[Record]:
-        """All records, finished and failed, by key."""
-        return [self.get(folder.name) for folder in sorted((self.path / "runs").glob("*")) if self.has(folder.name)]
+        """All records that can be read, finished and failed, by key."""
+        found = []
+        for folder in sorted((self.path / "runs").glob("*")):
+            with suppress(Damaged):
+                if self.has(folder.name):
+                    found.append(self.get(folder.name))
+        return found
 
     def put(self, record: Record, arrays: Mapping[str, Arrays] | None = None, weights: bytes | None = None) -> None:
         """Write a run aside, fsync it, rename it into place. Needs the claim of its key."""
@@ -74,11 +111,15 @@ class Store:
         with explained(self.path):
             shutil.rmtree(aside, ignore_errors=True)
             aside.mkdir(parents=True)
-            for name, group in (arrays or {}).items():
-                write_whole(aside / f"{name}.npz", _npz(_halved(group)))
+            files = {f"{name}.npz": to_npz(group) for name, group in (arrays or {}).items()}
             if weights is not None:
-                write_whole(aside / "weights.safetensors", weights)
-            write_whole(aside / "record.json", record.to_json().encode())
+                files[WEIGHTS] = weights
+            for name, data in files.items():
+                write_whole(aside / name, data)
+            record = replace(record, files={name: checksum(data) for name, data in files.items()})
+            write_whole(aside / RECORD, to_bytes(record.to_dict()))
+            if not self.has(record.key) and self._run(record.key).exists():
+                self._set_aside(self._run(record.key))  # what is left of a run without its record
             os.rename(aside, self._run(record.key))
             sync_folder(self.path / "runs")
             shutil.rmtree(self.scratch(record.key), ignore_errors=True)
@@ -88,39 +129,112 @@ class Store:
         shutil.rmtree(self._run(key), ignore_errors=True)
 
     def valid(self, key: str) -> dict[str, np.ndarray]:
-        """Outputs on the validation data: logits, features, labels; see `_halved` for how they are kept."""
-        return _read_npz(self._run(key) / "valid.npz")
+        """Outputs on the validation data: logits, features, labels; see `to_npz` for how they are kept."""
+        return self._arrays(key, "valid")
 
     def test_sealed(self, key: str) -> dict[str, np.ndarray]:
         """Outputs on the test data, for code that passes them on without looking (post-hoc methods)."""
-        return _read_npz(self._run(key) / "test.npz")
+        return self._arrays(key, "test")
+
+    def progress(self, key: str) -> dict[str, np.ndarray]:
+        """What was seen of the classes while training, moments first; empty where the study did not ask for it."""
+        there = (self._run(key) / "progress.npz").exists() or "progress.npz" in self.get(key).files
+        return self._arrays(key, "progress") if there else {}
+
+    def weights(self, key: str) -> bytes:
+        return self._bytes(key, WEIGHTS)
+
+    def _arrays(self, key: str, name: str) -> dict[str, np.ndarray]:
+        data = self._bytes(key, f"{name}.npz")
+        try:
+            return from_npz(data)
+        except ValueError as error:
+            raise Damaged(self._run(key) / f"{name}.npz", str(error), TRAINED_AGAIN) from None
+
+    def _bytes(self, key: str, name: str) -> bytes:
+        """A file of a run, if it is what was written."""
+        path, sums = self._run(key) / name, self.get(key).files
+        try:
+            data = path.read_bytes()
+        except OSError as error:
+            raise Damaged(path, f"it cannot be read ({error.strerror})", TRAINED_AGAIN) from None
+        if sums and sums.get(name) != checksum(data):
+            raise Damaged(path, "its checksum does not match", TRAINED_AGAIN)
+        return data
+
+    # -- openings of the test set ----------------------------------------------------------------------------------
 
     def open_test(self, key: str) -> dict[str, np.ndarray]:
         """Outputs on the test data, for the report. That they were opened is written down."""
         self.note_opening([key])
         return self.test_sealed(key)
 
+    def opened(self) -> Opened | None:
+        """What was opened so far; None if nothing was."""
+        return self.read(Opened.FILE, Opened.from_dict) if (self.path / Opened.FILE).exists() else None
+
     def note_opening(self, keys: Iterable[str], *, peek: bool = False) -> None:
         """Write down, for ever, that the test outputs of these runs are read; `peek`: before their study has ended.
 
         Runs that were opened before add nothing, so that a report written twice says the same.
         """
-        file: dict[str, Any] = {"first_opened": now(), "by_version": __version__}
-        if (self.path / "opened.json").exists():
-            file = self.read_json("opened.json")
-        openings = file.get("openings", [])
-        new = sorted({*keys}.difference(*(opening["keys"] for opening in openings)))
+        opened = self._opened_so_far()
+        new = tuple(sorted({*keys} - opened.keys))
         if new:
-            openings = [*openings, {"when": now(), "by_version": __version__, "peek": peek, "keys": new}]
-            self.write_json("opened.json", {**file, "openings": openings})
+            opening = Opening(now(), __version__, peek, new)
+            self._write_opened(replace(opened, openings=(*opened.openings, opening)))
 
-    def progress(self, key: str) -> dict[str, np.ndarray]:
-        """What was seen of the classes while training, moments first; empty where the study did not ask for it."""
-        path = self._run(key) / "progress.npz"
-        return _read_npz(path) if path.exists() else {}
+    def note_comparison(self, comparison: Comparison) -> None:
+        """Write down, for ever, what is compared on the test set; the same a second time adds nothing."""
+        opened = self._opened_so_far()
+        if not any(comparison.says_as_much_as(before) for before in opened.comparisons):
+            self._write_opened(replace(opened, comparisons=(*opened.comparisons, comparison)))
 
-    def weights(self, key: str) -> bytes:
-        return (self._run(key) / "weights.safetensors").read_bytes()
+    def _opened_so_far(self) -> Opened:
+        """A damaged list is set aside, and the new one says so: what it held cannot be known, but must not stop all."""
+        try:
+            return self.opened() or Opened(now(), __version__)
+        except Damaged:
+            with explained(self.path):
+                self._set_aside(self.path / Opened.FILE)
+            return Opened(now(), __version__, lost=now())
+
+    def _write_opened(self, opened: Opened) -> None:
+        self.write_json(Opened.FILE, opened.to_dict())
+
+    # -- damage ----------------------------------------------------------------------------------------------------
+
+    def damage(self, key: str) -> Damaged | None:
+        """What is wrong with the files of a run, if anything; every one of them is read."""
+        try:
+            for name in self.get(key).files:
+                self._bytes(key, name)
+            for path in self._run(key).glob("*.npz"):  # of files without checksums this is all that can be known
+                self._arrays(key, path.stem)
+        except Damaged as found:
+            return found
+        return None
+
+    def set_aside_damaged(self, keys: Iterable[str]) -> list[Damaged]:
+        """Move the damaged ones of these runs to damaged/, so that they are done again, and say what was wrong.
+
+        A run that another process is at work on is left to it.
+        """
+        found = []
+        for key in dict.fromkeys(keys):
+            if self.has(key) and self.damage(key):
+                with self.claim(key) as mine, explained(self.path):
+                    if mine and self.has(key) and (damage := self.damage(key)):  # as it is now that nobody else may
+                        self._set_aside(self._run(key))
+                        found.append(damage)
+        return found
+
+    def _set_aside(self, path: Path) -> None:
+        folder = self.path / "damaged"
+        folder.mkdir(exist_ok=True)
+        places = (folder / (path.name if not i else f"{path.name}.{i}") for i in range(10**6))
+        os.rename(path, next(place for place in places if not place.exists()))
+        sync_folder(folder)
 
     # -- work under way --------------------------------------------------------------------------------------------
 
@@ -156,15 +270,32 @@ class Store:
 
     # -- small files -----------------------------------------------------------------------------------------------
 
-    def read_json(self, name: str) -> dict[str, Any]:
-        return _read_json(self.path / name)
+    def read(self, name: str, reader: Callable[[Any], T]) -> T:
+        """A JSON document as its reader understands it; what it does not understand is damage."""
+        path = self.path / name
+        if path.exists():
+            return _read(path, REMEDIES.get(name, "restore it from a copy, or delete it"), reader)
+        if self.path.is_file():
+            raise EquipoiseError(f"{self.path} is a file; give the folder that 'equipoise run' wrote")
+        raise EquipoiseError(f"{path} is not there: {path.parent} holds no study; 'equipoise run' makes one")
 
-    def write_json(self, name: str, content: Any) -> None:
-        self.write_text(name, json.dumps(content, indent=1, ensure_ascii=False))
+    def study(self) -> StudyDocument:
+        """The question asked."""
+        return self.read(StudyDocument.FILE, StudyDocument.from_dict)
+
+    def read_json(self, name: str) -> dict[str, Any]:
+        return self.read(name, table)
+
+    def write_json(self, name: str, content: Mapping[str, Any], *, indent: int | None = 1) -> None:
+        self._write(name, to_bytes(content, indent=indent))
 
     def write_text(self, name: str, text: str) -> None:
+        """Text for people: what is not Unicode in it, as a folder's name can be, is written as an escape."""
+        self._write(name, text.encode("utf-8", "backslashreplace"))
+
+    def _write(self, name: str, data: bytes) -> None:
         with explained(self.path):
-            write_whole(self.path / name, text.encode())
+            write_whole(self.path / name, data)
 
     def _run(self, key: str) -> Path:
         return self.path / "runs" / key
@@ -174,56 +305,14 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
-@contextmanager
-def explained(path: Path) -> Iterator[None]:
-    """Turn the system's errors about a folder into words that say what to do."""
-    remedies = {
-        errno.ENOSPC: "the disk is full; make room and run the same command again",
-        errno.EDQUOT: "your disk quota is used up; make room and run the same command again",
-        errno.EROFS: "the disk is read-only; choose another folder with --out",
-        errno.EACCES: "you may not write there; choose another folder with --out",
-        errno.ENOTDIR: "a file is in the way; choose another folder with --out",
-        errno.EEXIST: "a file is in the way; choose another folder with --out",
-    }
+def _read(path: Path, remedy: str, reader: Callable[[Any], T]) -> T:
     try:
-        yield
+        return reader(from_bytes(path.read_bytes()))
+    except EquipoiseError:
+        raise
     except OSError as error:
-        if error.errno not in remedies:
-            raise
-        raise EquipoiseError(f"cannot write to {path}: {remedies[error.errno]}. Finished runs are kept.") from error
-
-
-def _read_json(path: Path) -> dict[str, Any]:
-    try:
-        content: dict[str, Any] = json.loads(path.read_text())
-    except FileNotFoundError:
-        raise EquipoiseError(f"{path} is not there: {path.parent} holds no study; 'equipoise run' makes one") from None
-    except ValueError:
-        raise EquipoiseError(f"{path} is damaged: it is not JSON; restore it or choose another folder") from None
-    return content
-
-
-def _halved(arrays: Arrays) -> Arrays:
-    """Outputs in half precision, without loss of what matters.
-
-    The largest logit of each row becomes 0: the softmax stays as it is, and the numbers near the largest, which decide
-    the prediction, are those that half precision keeps best.
-    """
-    half = {name: array.astype(np.float16) for name, array in arrays.items() if name == "features"}
-    if "logits" in arrays:
-        logits = arrays["logits"].astype(np.float32)
-        below = logits - logits.max(axis=1, keepdims=True)
-        half["logits"] = below.clip(min=np.finfo(np.float16).min).astype(np.float16)
-    return {**arrays, **half}
-
-
-def _npz(arrays: Arrays) -> bytes:
-    buffer = io.BytesIO()
-    np.savez_compressed(buffer, allow_pickle=False, **arrays)
-    return buffer.getvalue()
-
-
-def _read_npz(path: Path) -> dict[str, np.ndarray]:
-    # opened here because np.load leaves its own file open when the archive is damaged
-    with path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
-        return {name: file[name].astype(np.float32) if name == "logits" else file[name] for name in file.files}
+        raise Damaged(path, f"it cannot be read ({error.strerror})", remedy) from None
+    except KeyError as error:
+        raise Damaged(path, f"{error} is not in it", remedy) from None
+    except (ValueError, TypeError, AttributeError) as error:
+        raise Damaged(path, str(error), remedy) from None

@@ -12,10 +12,11 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
-from ..files import write_whole
+from ..files import sealed, unsealed, write_whole
 from .loop import Run
 from .predict import predict_logits
 
+CHECKPOINT = "checkpoint.pt"
 CHECKPOINT_EPOCHS = 5
 CHECKPOINT_SHARE = 0.02  # of the time, at most: on a fast device five epochs can be shorter than a slow disk's writing
 
@@ -41,14 +42,15 @@ class Fitting:
     """One run's way through its epochs: its curves so far and its checkpoints in `folder`.
 
     The curves have one value an epoch of the training loss and of each validation metric. A run that finds its
-    checkpoint goes on from there and ends with the numbers it would have had. `seconds` tells where the time went.
+    checkpoint goes on from there and ends with the numbers it would have had. `seconds` tells where the time went,
+    `notes` what a reader of the result should know.
     """
 
     def __init__(
         self, run: Run, evaluate: Evaluate, folder: Path | None = None, observer: Observer | None = None
     ) -> None:
         self.run, self.evaluate, self.folder, self.observer = run, evaluate, folder, observer
-        self.curves: Curves = load_checkpoint(run, folder, observer) if folder else {}
+        self.curves, self.notes = load_checkpoint(run, folder, observer) if folder else ({}, ())
         self.seconds = {"training": 0.0, "evaluation": 0.0, "checkpoints": 0.0}
         self._next_save = 0.0
 
@@ -127,17 +129,25 @@ def save_checkpoint(run: Run, folder: Path, curves: Curves, observer: Observer |
     seen = observer and observer.state_dict()
     torch.save({"run": run.state_dict(), "curves": curves, "observer": seen}, buffer)
     folder.mkdir(parents=True, exist_ok=True)
-    write_whole(folder / "checkpoint.pt", buffer.getvalue())
+    write_whole(folder / CHECKPOINT, sealed(buffer.getvalue()))
 
 
-def load_checkpoint(run: Run, folder: Path, observer: Observer | None = None) -> Curves:
-    """Put `run` where its checkpoint left it, and give the curves so far; nothing there gives a fresh start."""
-    path = folder / "checkpoint.pt"
+def load_checkpoint(run: Run, folder: Path, observer: Observer | None = None) -> tuple[Curves, tuple[str, ...]]:
+    """Put `run` where its checkpoint left it, and give the curves so far, and what is to be said of it.
+
+    Nothing there gives a fresh start. So does a damaged checkpoint, or one of before there were checksums, because
+    weights that one cannot trust may not be trained on; it is thrown away.
+    """
+    path = folder / CHECKPOINT
     if not path.exists():
-        return {}
-    state = torch.load(path, map_location="cpu", weights_only=True)
+        return {}, ()
+    content = unsealed(path.read_bytes())
+    if content is None:
+        path.unlink()
+        return {}, ("Its checkpoint was damaged or of an earlier version, so it was trained from the start.",)
+    state = torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
     run.load_state_dict(state["run"])
     if observer is not None and state.get("observer") is not None:
         observer.load_state_dict(state["observer"])
     curves: Curves = state["curves"]
-    return curves
+    return curves, ()

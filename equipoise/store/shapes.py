@@ -1,0 +1,50 @@
+"""What a value of a JSON document must be; a ValueError says what stands there instead."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+def text(value: Any) -> str:
+    return value if isinstance(value, str) else _refuse(value, "a text")
+
+
+def key(value: Any) -> str:
+    """The name of a run's folder, and no way out of it."""
+    inside = bool(text(value)) and not {"/", "\\", "\0"} & set(value) and not value.startswith(".")
+    return str(value) if inside else _refuse(value, "the key of a run")
+
+
+def whole(value: Any) -> int:
+    return value if type(value) is int else _refuse(value, "a whole number")
+
+
+def number(value: Any) -> float:
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else _refuse(value, "a number")
+
+
+def truth(value: Any) -> bool:
+    return value if isinstance(value, bool) else _refuse(value, "true or false")
+
+
+def table(value: Any, read: Callable[[Any], T] = lambda v: v) -> dict[str, T]:
+    given = value if isinstance(value, Mapping) else _refuse(value, "a table")
+    return {text(name): read(inner) for name, inner in given.items()}
+
+
+def items(value: Any, read: Callable[[Any], T]) -> tuple[T, ...]:
+    given = value if isinstance(value, list | tuple) else _refuse(value, "a list")
+    return tuple(read(item) for item in given)
+
+
+def maybe(read: Callable[[Any], T]) -> Callable[[Any], T | None]:
+    """The same, or null."""
+    return lambda value: None if value is None else read(value)
+
+
+def _refuse(value: Any, wanted: str) -> Any:
+    shown = repr(value)
+    raise ValueError(f"{shown if len(shown) <= 40 else shown[:39] + '…'} stands where {wanted} should")
