@@ -12,6 +12,7 @@ import numpy as np
 from ._arrays import Floats, host
 from ._flips import sign_flip_tests
 from ._kinds import Array
+from .family import Family, Stage
 from .looks import Looks
 from .statistics import holm
 
@@ -19,24 +20,42 @@ Pair = tuple[str, str]
 
 
 class Evidence(NamedTuple):
-    """The p-value of the data alone, and that with all corrections."""
+    """The p-value of the data alone, that with all corrections, and of how many pairs they are."""
 
     p: float
     adjusted: float
+    n_pairs: int
 
 
 class Paired:
-    """Scores (n_seeds,) of each method. In a study with looks, `look` is the last that each method has taken."""
+    """Scores (n_seeds,) of each method. In a study with looks, `look` is the last that each method has taken.
+
+    `family` is what was asked before of the same test set, where there is such a thing.
+    """
 
     def __init__(
-        self, scores: Mapping[str, Array], baseline: str, looks: Looks | None, taken: Mapping[str, int] | None
+        self,
+        scores: Mapping[str, Array],
+        baseline: str,
+        looks: Looks | None,
+        taken: Mapping[str, int] | None,
+        family: Family | None = None,
     ) -> None:
-        self.runs, self.looks = _checked(scores, baseline), looks
+        self.runs, self.looks, self.baseline = _checked(scores, baseline), looks, baseline
         self.look: dict[str, int | None] = dict.fromkeys(self.runs)
         if looks is not None:
             n_seeds = len(self.runs[baseline])
             self.look = {name: looks.at(n_seeds) if taken is None else taken.get(name, 0) for name in self.runs}
             self.runs = {name: _until(looks, self.look[name] or 0, x) for name, x in self.runs.items()}
+        self.stages = family.own if family and family.stages else (self._all_at_once(),)
+
+    def _all_at_once(self) -> Stage:
+        """All that is there, as the first and only look."""
+        known = {
+            name: ~np.isnan(x - self.runs[self.baseline]) for name, x in self.runs.items() if name != self.baseline
+        }
+        places = {name: frozenset(np.flatnonzero(there).tolist()) for name, there in known.items()}
+        return Stage({name: some for name, some in places.items() if some}, share=1.0, own=True)
 
     def known(self, name: str) -> Floats:
         """The scores of the runs that are there."""
@@ -59,10 +78,37 @@ class Paired:
         return sorted(self.runs, key=place)
 
     def tests(self, pairs: Sequence[Pair], seed: int) -> dict[Pair, Evidence]:
-        """Sign-flip tests of these pairs, corrected for their looks and, by Holm, for each other."""
-        p = sign_flip_tests([self.differences(*pair) for pair in pairs], seed)
-        adjusted = holm([value / self.share(*pair) for value, pair in zip(p, pairs, strict=True)]).tolist()
-        return {pair: Evidence(a, b) for pair, a, b in zip(pairs, p, adjusted, strict=True)}
+        """Sign-flip tests of these pairs, corrected for their looks and, by Holm, for each other.
+
+        Of a pair that was tested at several stages the best evidence stands: each has its own part of alpha.
+        """
+        found = dict.fromkeys(pairs, Evidence(math.nan, math.nan, 0))
+        for stage in self.stages:
+            for pair, evidence in self._tests_at(stage, pairs, seed).items():
+                if not found[pair].adjusted <= evidence.adjusted:  # as nan is not
+                    found[pair] = evidence
+        return found
+
+    def _tests_at(self, stage: Stage, pairs: Sequence[Pair], seed: int) -> dict[Pair, Evidence]:
+        """The same with what was there at one stage."""
+        pairs = [pair for pair in pairs if stage.pairs.keys() >= {*pair} - {self.baseline}]
+        differences = [self._differences_at(stage, *pair) for pair in pairs]
+        p = sign_flip_tests(differences, seed)
+        corrected = [
+            # a run that was compared and is there no more had some p: it counts as the largest
+            1.0 if math.isnan(value) and self.baseline in pair else _over(value, stage.share * self.share(*pair))
+            for value, pair in zip(p, pairs, strict=True)
+        ]
+        adjusted = holm(corrected).tolist()
+        return {
+            pair: Evidence(one, math.nan if math.isnan(one) else all_together, len(d))
+            for pair, one, all_together, d in zip(pairs, p, adjusted, differences, strict=True)
+        }
+
+    def _differences_at(self, stage: Stage, name: str, other: str) -> Floats:
+        places = frozenset.intersection(*(stage.pairs[n] for n in (name, other) if n != self.baseline))
+        d = (self.runs[name] - self.runs[other])[sorted(places)]
+        return d[~np.isnan(d)]
 
     def claims(self, baseline: str, seed: int) -> dict[Pair, Evidence]:
         """The tests of all methods against the baseline."""
@@ -81,6 +127,11 @@ class Paired:
         """The share of alpha that belongs to the last look at which both were there; 1 without looks."""
         look = min(self.look[name] or 0, self.look[other] or 0)
         return self.looks.shares[look - 1] if self.looks is not None and look else 1.0
+
+
+def _over(p: float, share: float) -> float:
+    """A p-value over its share of alpha; where the share is 0 nothing can be claimed."""
+    return p / share if share > 0 else math.nan if math.isnan(p) else 1.0
 
 
 def mean(x: Floats) -> float:

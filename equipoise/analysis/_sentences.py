@@ -18,16 +18,16 @@ def sentences(verdict: Verdict) -> list[str]:
     compared = [m for m in others if m.n_pairs]
     if not compared:
         return [f"Nothing can be compared with {verdict.baseline} on {_label(verdict)}.", *_missing(verdict)]
-    most = max(compared, key=lambda m: m.n_pairs)
     return [
-        _headline(verdict, compared),
-        power_note(most.n_pairs, len(compared), verdict.alpha * _share(verdict, most)),
+        " ".join([_headline(verdict, compared), *_also_counted(verdict)]),
+        _power(verdict, compared),
         *(_method(verdict, m) for m in others),
         _tiers(verdict),
         *_left_out(verdict),
         *_missing(verdict),
         _how(verdict, compared),
         *_looks(verdict),
+        *_earlier(verdict),
     ]
 
 
@@ -40,13 +40,33 @@ def _headline(verdict: Verdict, compared: list[MethodResult]) -> str:
     return f"On {_label(verdict)} ({direction} is better), {found} {verdict.baseline}{tail}; {len(compared)} compared."
 
 
+def _also_counted(verdict: Verdict) -> list[str]:
+    """What is not asked for any more, or was asked first, and counts all the same."""
+    one = len(verdict.gone) == 1
+    gone = [
+        f"{'1 method that was' if one else f'{len(verdict.gone)} methods that were'} compared before "
+        f"({', '.join(verdict.gone)}) {'is' if one else 'are'} not in this study any more; "
+        f"{'it still counts' if one else 'they still count'} in the correction."
+    ]
+    return [*(gone if verdict.gone else []), *verdict.notes]
+
+
+def _power(verdict: Verdict, compared: list[MethodResult]) -> str:
+    most = max(compared, key=lambda m: m.n_pairs)
+    share = verdict.share * _share(verdict, most)
+    if not share:
+        spent = f"{100 * verdict.alpha:.3g} %"
+        return f"Earlier looks at this test set have used up the {spent} of error that claims may have."
+    return power_note(most.n_pairs, len(compared) + len(verdict.gone), verdict.alpha * share)
+
+
 def _method(verdict: Verdict, m: MethodResult) -> str:
     if m.standing == "no data":
         return f"{m.name} shares no finished seed with {verdict.baseline}: nothing is known of their difference."
     if m.standing == "not separable":
         size = _amount(verdict, m.difference, signed=True)
         said = f"{m.name} is not separable from {verdict.baseline}: {size} {_evidence(verdict, m, 1, signed=True)}"
-        return f"{said}; {_outlook(m)}."
+        return f"{said}; {_outlook(verdict, m)}."
     sign = 1 if m.difference > 0 else -1
     size = _amount(verdict, sign * m.difference)
     return f"{m.name} is {m.standing} than {verdict.baseline} by {size} {_evidence(verdict, m, sign)}."
@@ -57,15 +77,18 @@ def _evidence(verdict: Verdict, m: MethodResult, sign: int, signed: bool = False
     interval = f"{_number(verdict, low, signed)} to {_number(verdict, high, signed)}"
     known = "unknown" if math.isnan(low) else interval
     pairs = "1 pair" if m.n_pairs == 1 else f"{m.n_pairs} pairs"
-    adjusted = "adjusted for looks and by Holm" if verdict.looks else "Holm-adjusted"
-    return f"({_confidence(verdict)} interval {known}, n = {pairs}, p = {m.p:.3g}, {adjusted} {m.p_holm:.3g})"
+    adjusted = "adjusted for looks and by Holm" if verdict.looks or verdict.share < 1 else "Holm-adjusted"
+    judged = "" if m.n_judged in (0, m.n_pairs) else f" for the first {m.n_judged}"
+    return f"({_confidence(verdict)} interval {known}, n = {pairs}, p = {m.p:.3g}{judged}, {adjusted} {m.p_holm:.3g})"
 
 
-def _outlook(m: MethodResult) -> str:
+def _outlook(verdict: Verdict, m: MethodResult) -> str:
     if m.difference == 0:
         return "they do not differ in what was observed"
     if m.n_pairs < 2:
         return "one pair tells nothing of the spread"
+    if not verdict.left:
+        return "further seeds can show nothing here, for the looks so far have used up the error that claims may have"
     if m.seeds_needed is None:
         return f"more than {MOST_SEEDS} pairs would be needed to separate them"
     more = m.seeds_needed - m.n_pairs
@@ -106,10 +129,10 @@ def _how(verdict: Verdict, compared: list[MethodResult]) -> str:
     random = any(m.n_pairs > MAX_EXACT for m in compared)
     test = f"sign-flip tests ({RANDOM_FLIPS:,} random sign patterns)" if random else "exact sign-flip tests"
     return (
-        f"Claims rest on two-sided {test} of differences paired by seed, Holm-adjusted over {len(compared)} and held "
-        f"against {verdict.alpha:g}; boundaries between tiers that are no such claim, on the same tests of the other "
-        "pairs, with a Holm of their own; the intervals are Student t, each for one difference alone, and decide "
-        "nothing."
+        f"Claims rest on two-sided {test} of differences paired by seed, Holm-adjusted over "
+        f"{len(compared) + len(verdict.gone)} and held against {verdict.alpha:g}; boundaries between "
+        "tiers that are no such claim, on the same tests of the other pairs, with a Holm of their own; the intervals "
+        "are Student t, each for one difference alone, and decide nothing."
     )
 
 
@@ -122,6 +145,15 @@ def _looks(verdict: Verdict) -> list[str]:
         f"Seeds were added in rounds, with looks planned beforehand after {seeds} seeds. They may spend {shares} % of "
         f"error, {100 * verdict.alpha:.3g} % in all; each p-value is divided by its look's part of that before Holm: "
         "the claims hold whatever made the study end where it did."
+    ]
+
+
+def _earlier(verdict: Verdict) -> list[str]:
+    if not 0 < verdict.share < 1:
+        return []
+    return [
+        f"Earlier looks at this test set leave {100 * verdict.alpha * verdict.share:.2g} % of error for this one: each "
+        f"p-value that is new in it is divided by {verdict.share:.2g} before Holm."
     ]
 
 

@@ -66,11 +66,15 @@ class Rounds:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Rounds:
-        """What `to_dict` wrote."""
+        """What `to_dict` wrote; a ValueError, KeyError or TypeError where it is something else."""
         found = tuple(
             Round(tuple(r["methods"]), r["dropped"], tuple(r["open"]), tuple(r["given_up"])) for r in data["found"]
         )
         looks, seeds = Looks.from_dict(data["looks"]), tuple(data["seeds"])
+        if len(seeds) < looks.seeds[-1] or not all(type(seed) is int for seed in seeds):
+            raise ValueError(f"its looks need {looks.seeds[-1]} seeds, and it has {seeds}")
+        if len(found) > len(looks.seeds) or not 0 < data["alpha"] < 1:
+            raise ValueError(f"{len(found)} looks of {len(looks.seeds)} were taken, at {data['alpha']}")
         return cls(data["alpha"], looks, seeds, found, data["ended"], data["judged_on"])
 
 

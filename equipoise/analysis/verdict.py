@@ -13,6 +13,7 @@ from . import _sentences
 from ._arrays import Floats
 from ._kinds import Array
 from ._paired import Evidence, Pair, Paired, mean
+from .family import Family
 from .looks import Looks
 from .priority import ALL_METRICS
 from .statistics import mean_interval, seeds_needed
@@ -29,8 +30,9 @@ class MethodResult:
     than two values, of every comparison of the baseline with itself, of a method without pairs ("no data").
     `seeds_needed` is the number of pairs in all that would settle a "not separable"; None if that is not the standing,
     or no such number is known. `tier` is None for a method without pairs. `p` is that of the data alone, `p_holm` has
-    all corrections in it. `look` is the number, from 1, of the look that judged the method, in a study that adds seeds
-    in rounds; else None.
+    all corrections in it; both are of `n_judged` pairs, fewer than `n_pairs` where a claim was made before others were
+    added. `look` is the number, from 1, of the look that judged the method, in a study that adds seeds in rounds; else
+    None.
     """
 
     name: str
@@ -48,6 +50,7 @@ class MethodResult:
     seeds_needed: int | None
     tier: int | None
     look: int | None = None
+    n_judged: int = 0
 
 
 @dataclass(frozen=True)
@@ -56,6 +59,9 @@ class Verdict:
 
     Where no run is missing this is the order of the means. Where some are, means of unlike seeds are not compared: a
     method that fails on hard seeds would win. Methods without pairs follow by their mean, those without runs last.
+
+    `gone` are methods that count in the correction though they are asked for no more, `share` is the part of alpha that
+    claims could spend, `left` what a further look would have, and `notes` say what else counts: see `analysis.family`.
     """
 
     baseline: str
@@ -65,6 +71,10 @@ class Verdict:
     n_seeds: int
     methods: tuple[MethodResult, ...]
     looks: Looks | None = None
+    gone: tuple[str, ...] = ()
+    share: float = 1.0
+    left: float = 1.0
+    notes: tuple[str, ...] = ()
 
     def sentences(self) -> list[str]:
         """The verdict in plain words, with the numbers behind every claim."""
@@ -85,7 +95,8 @@ class Verdict:
         ]
         looks = Looks.from_dict(data["looks"]) if data.get("looks") else None
         own = {field.name: data[field.name] for field in fields(cls) if field.name in data}
-        return cls(**{**own, "methods": tuple(MethodResult(**row) for row in rows), "looks": looks})
+        words = {name: tuple(data.get(name, ())) for name in ("gone", "notes")}
+        return cls(**{**own, **words, "methods": tuple(MethodResult(**row) for row in rows), "looks": looks})
 
 
 def compare(
@@ -97,6 +108,7 @@ def compare(
     alpha: float = 0.05,
     looks: Looks | None = None,
     taken: Mapping[str, int] | None = None,
+    family: Family | None = None,
     seed: int = 0,
 ) -> Verdict:
     """Judge each method against the baseline on scores (n_seeds,) that are paired by position.
@@ -118,6 +130,8 @@ def compare(
         looks: of a study that adds seeds in rounds: each p-value is divided by the share of its look before Holm.
         taken: with `looks`, the number of the last look at which each method had all its runs; scores of later seeds
             are left out, and all of a method that is not named. By default the last that the number of seeds allows.
+        family: what was compared on the same test set before, from `family_of`: it counts in every claim. `scores` then
+            has those of `family.gone` too, which are not part of the verdict otherwise.
         seed: of the random sign patterns, needed beyond `MAX_EXACT` pairs only.
 
     Example:
@@ -130,26 +144,39 @@ def compare(
         raise ValueError(f"alpha must lie between 0 and 1, not {alpha!r}")
     if higher_is_better is None:
         higher_is_better = ALL_METRICS[metric].higher_is_better if metric in ALL_METRICS else True
-    paired, sign = Paired(scores, baseline, looks, taken), 1 if higher_is_better else -1
-    ranked = paired.ranked(baseline, sign)
+    family = family or Family((), left=1.0)
+    paired, sign = Paired(scores, baseline, looks, taken, family), 1 if higher_is_better else -1
+    ranked = [name for name in paired.ranked(baseline, sign) if name not in family.gone]
     claims = paired.claims(baseline, seed)
-    rows = {name: _result(paired, name, baseline, claims, sign, alpha) for name in ranked}
+    rows = {name: _result(paired, name, baseline, claims, sign, alpha, family.left) for name in ranked}
     below = paired.below(claims, sign, alpha, seed)
     tiers = _tiers([name for name in ranked if len(paired.differences(name, baseline))], below)
     methods = tuple(replace(row, tier=tiers.get(name)) for name, row in rows.items())
-    return Verdict(baseline, metric, higher_is_better, alpha, len(paired.runs[baseline]), methods, looks)
+    return Verdict(
+        baseline,
+        metric,
+        higher_is_better,
+        alpha,
+        len(paired.runs[baseline]),
+        methods,
+        looks,
+        family.gone,
+        family.share,
+        family.left,
+        family.notes,
+    )
 
 
 def _result(
-    paired: Paired, name: str, baseline: str, claims: Mapping[Pair, Evidence], sign: int, alpha: float
+    paired: Paired, name: str, baseline: str, claims: Mapping[Pair, Evidence], sign: int, alpha: float, left: float
 ) -> MethodResult:
     """All that is said of a method, but its tier."""
     x, d = paired.known(name), paired.differences(name, baseline)
-    test = claims.get((name, baseline), Evidence(math.nan, math.nan))
+    test = claims.get((name, baseline), Evidence(math.nan, math.nan, 0))
     standing: Standing = _standing(d, test.adjusted, sign, alpha)
     if name == baseline:
         d, standing = np.empty(0), "baseline"
-    level = alpha * paired.share(name, baseline)
+    level = alpha * left * paired.share(name, baseline)
     comparisons = sum(not math.isnan(claim.p) for claim in claims.values())
     (low, high), (diff_low, diff_high) = mean_interval(x, 1 - alpha), mean_interval(d, 1 - alpha)
     return MethodResult(
@@ -168,6 +195,7 @@ def _result(
         seeds_needed=_planned(d, level, comparisons) if standing == "not separable" else None,
         tier=None,
         look=paired.look[name],
+        n_judged=test.n_pairs,
     )
 
 
@@ -181,7 +209,7 @@ def _standing(differences: Floats, p: float, sign: int, alpha: float) -> Standin
 
 def _planned(differences: Floats, level: float, comparisons: int) -> int | None:
     """`seeds_needed`, and one more at least than there are: where the plan is met already, these runs were unlucky."""
-    n = seeds_needed(differences, level, comparisons=comparisons)
+    n = seeds_needed(differences, level, comparisons=comparisons) if level > 0 else None
     return None if n is None else max(n, len(differences) + 1)
 
 

@@ -12,7 +12,6 @@ from dataclasses import replace
 from functools import cache
 from itertools import zip_longest
 from typing import Any
-from zipfile import BadZipFile
 
 import numpy as np
 
@@ -30,45 +29,70 @@ from ..analysis import (
 from ..analysis.priority import ALL_METRICS, Priority, score
 from ..analysis.sequential import Rounds
 from ..core import EquipoiseError
-from ..store import Store, check_schema
+from ..store import Damaged, Store, StudyDocument
+from .family import Before
 from .results import Bin, Estimate, Method, Results, Run
 from .seal import rounds_of, still_to_do
 
 
 def collect(store: Store) -> Results:
     """Read the study of `store`, open its test outputs, and compute what the report says."""
-    study = _study(store)
-    seeds, baseline, metric = tuple(study["seeds"]), study["baseline"], study["metric"]
-    rounds = rounds_of(store)
-    keys = [key for method in study["methods"] for key in method["keys"] if store.has(key) and store.get(key).finished]
-    store.note_opening(keys, peek=still_to_do(store) is not None)
+    study, rounds = _study(store), rounds_of(store)
+    store.note_opening(filter(store.finished, study.keys), peek=still_to_do(store) is not None)
+    before = Before.of(study, store.opened(), rounds)
     runs = {
-        method["name"]: tuple(
-            _run(store, method["name"], seed, key, study) for seed, key in zip(seeds, method["keys"], strict=True)
-        )
-        for method in study["methods"]
+        method.name: tuple(_run(store, method.name, seed, key, study) for seed, key in before.runs_of(method))
+        for method in study.methods
     }
     runs = {name: _without_later_rounds(of_method, rounds) for name, of_method in runs.items()}
-    scores = {name: _scores(of_method, metric) for name, of_method in runs.items()}
-    looks, taken = (rounds.looks, rounds.taken) if rounds else (None, None)
-    verdict = compare(scores, baseline, metric=metric, looks=looks, taken=taken)
-    first = next((run.record for name in (baseline, *runs) for run in runs[name] if run.finished), None)
+    verdict = _verdict(store, study, runs, before, rounds)
+    first = next((run.record for name in (study.baseline, *runs) for run in runs[name] if run.finished), None)
     class_names = first.class_names if first else ()
     leaders = _leaders(runs, verdict)
     methods = [_method(study, rank, result, runs, class_names, leaders) for rank, result in enumerate(verdict.methods)]
     return Results(
-        name=study["name"],
-        question=study["question"],
-        baseline=baseline,
-        metric=metric,
-        seeds=seeds,
+        name=study.name,
+        question=study.question,
+        baseline=study.baseline,
+        metric=study.metric,
+        seeds=(*study.seeds, *before.seeds_back),
         methods=tuple(sorted(methods, key=lambda method: (method.result.tier or math.inf, method.rank))),
         verdict=verdict,
         class_names=class_names,
         class_counts=first.class_counts if first else (),
-        opened=store.read_json("opened.json") if (store.path / "opened.json").exists() else None,
+        opened=store.opened(),
         rounds=rounds,
     )
+
+
+def _verdict(
+    store: Store,
+    study: StudyDocument,
+    runs: Mapping[str, tuple[Run, ...]],
+    before: Before,
+    rounds: Rounds | None,
+) -> Verdict:
+    """Who is better than the baseline; all that was ever compared on this test set counts."""
+    scores = {name: _scores(of_method, study.metric) for name, of_method in runs.items()}
+    latest, family = before.comparison(runs), None
+    if latest is not None:
+        store.note_comparison(latest)
+        family = before.family(latest)
+        scores |= {name: _scores_of_gone(store, name, before, runs, study) for name in before.gone}
+    looks, taken = (rounds.looks, rounds.taken) if rounds else (None, None)
+    return compare(scores, study.baseline, metric=study.metric, looks=looks, taken=taken, family=family)
+
+
+def _scores_of_gone(
+    store: Store, name: str, before: Before, runs: Mapping[str, tuple[Run, ...]], study: StudyDocument
+) -> list[float]:
+    """Of a method that is not in the study any more, where it had the data of the baseline."""
+    scores = []
+    for reference in runs[study.baseline]:
+        run = _run(store, name, reference.seed, before.keys[name].get(reference.seed), study)
+        alike = run.record and reference.record and run.record.data == reference.record.data
+        scores.append(run.metrics[study.metric] if alike else math.nan)
+    return scores
 
 
 def _without_later_rounds(runs: tuple[Run, ...], rounds: Rounds | None) -> tuple[Run, ...]:
@@ -104,33 +128,39 @@ def _reach(n: int) -> float:
     return (high - low) / 2 / float(np.arange(n).std(ddof=1) / math.sqrt(n))
 
 
-def _study(store: Store) -> dict[str, Any]:
-    study = store.read_json("study.json")
-    check_schema(study.get("schema"), "the study")
-    if study["metric"] not in ALL_METRICS:
-        raise EquipoiseError(f"the study's metric is {study['metric']!r}; the report knows {', '.join(ALL_METRICS)}")
-    names = [method["name"] for method in study["methods"]]
-    if study["baseline"] not in names:
-        raise EquipoiseError(f"the study's baseline {study['baseline']!r} is not among its methods {', '.join(names)}")
+def _study(store: Store) -> StudyDocument:
+    study = store.study()
+    if study.metric not in ALL_METRICS:
+        raise EquipoiseError(f"the study's metric is {study.metric!r}; the report knows {', '.join(ALL_METRICS)}")
+    names = [method.name for method in study.methods]
+    if study.baseline not in names:
+        raise EquipoiseError(f"the study's baseline {study.baseline!r} is not among its methods {', '.join(names)}")
     return study
 
 
-def _run(store: Store, method: str, seed: int, key: str, study: Mapping[str, Any]) -> Run:
+def _run(store: Store, method: str, seed: int, key: str | None, study: StudyDocument) -> Run:
+    if key is None:
+        return Run(method, seed, "", "left out")
     if not store.has(key):
         return Run(method, seed, key, "missing")
-    record = store.get(key)
+    try:
+        record = store.get(key)
+    except Damaged as damage:
+        return Run(method, seed, key, "failed", problem=str(damage))
     if not record.finished:
         return Run(method, seed, key, "failed", record, problem=record.error or "no reason was recorded")
     try:
         test = store.open_test(key)
-        metrics, metric = evaluate(test["logits"], test["labels"], record.class_counts), study["metric"]
+        metrics, metric = evaluate(test["logits"], test["labels"], record.class_counts), study.metric
         if metric not in METRICS:
-            priority = Priority(**study["priority"])
+            priority = Priority(**study.priority or {"metric": metric})
             metrics[metric] = score(test["logits"], test["labels"], record.class_counts, priority, record.class_names)
         if math.isinf(metrics[metric]):
             raise ValueError(f"their {metric} is infinite")
-    except (OSError, BadZipFile, KeyError, ValueError) as error:
-        # a network that diverged without stopping, or a damaged file: no number may come of it
+    except Damaged as damage:
+        return Run(method, seed, key, "failed", record, problem=str(damage))
+    except (KeyError, ValueError, TypeError, IndexError) as error:
+        # a network that diverged without stopping, or outputs of another shape: no number may come of it
         return Run(method, seed, key, "failed", record, problem=f"its test outputs cannot be judged: {error}")
     predicted, labels = test["logits"].argmax(axis=1), test["labels"]
     return Run(
@@ -168,15 +198,15 @@ def _leaders(runs: Mapping[str, tuple[Run, ...]], verdict: Verdict) -> dict[str,
 
 
 def _method(
-    study: Mapping[str, Any],
+    study: StudyDocument,
     rank: int,
     result: MethodResult,
     runs: Mapping[str, tuple[Run, ...]],
     class_names: tuple[str, ...],
     leaders: Mapping[str, frozenset[str]],
 ) -> Method:
-    recipes = {method["name"]: method["recipe"] for method in study["methods"]}
-    name, baseline = result.name, study["baseline"]
+    recipes = {method.name: method.recipe for method in study.methods}
+    name, baseline = result.name, study.baseline
     own, reference = runs[name], runs[baseline]
     others = [other for other in recipes if other != baseline]
     finished = [run for run in own if run.finished]
@@ -191,8 +221,8 @@ def _method(
         marks=_marks(recipes[name], recipes[baseline], own, reference),
         changes=_changes(recipes[name], recipes[baseline]),
         leads=frozenset(metric for metric, best in leaders.items() if name in best),
-        estimates={metric: estimate(_scores(own, metric)) for metric in {**METRICS, study["metric"]: None}},
-        differences=_differences(own, reference, study["metric"]),
+        estimates={metric: estimate(_scores(own, metric)) for metric in {**METRICS, study.metric: None}},
+        differences=_differences(own, reference, study.metric),
         per_class=estimates([run.per_class for run in comparable]) if comparable else (),
         confusion=sum((Counter(run.confusion) for run in comparable), Counter()),
         reliability=tuple(

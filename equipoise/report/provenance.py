@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
 
+from ..store import Opened
 from .results import Results
 from .seal import seal_notes
 from .words import duration
@@ -14,6 +14,7 @@ def provenance(results: Results) -> list[tuple[str, str]]:
     """(what, text) pairs, in the order to be read; only facts of the store, so that the same store says the same."""
     records = results.records
     ended = sorted(record.ended for record in records)
+    notes = [(run.method, run.seed, note) for run in results.runs if run.record for note in run.record.notes]
     states = {"finished": results.finished, "failed": results.failed, "missing": results.missing}
     left_out = len(results.runs) - len(results.planned)
     facts = [
@@ -25,6 +26,7 @@ def provenance(results: Results) -> list[tuple[str, str]]:
         *(("The seal of the test set", note) for note in seal_notes(results.opened, results.rounds)),
         ("Computing time", duration(sum(record.seconds for record in records))),
         ("Runs ended", f"{ended[0]} to {ended[-1]}" if ended else "none"),
+        *((f"Of {method}, seed {seed}", note) for method, seed, note in notes),
         ("Hardware", devices(results) or "none"),
         ("Data fingerprint", _listed(record.data for record in records if record.data)),
     ]
@@ -38,8 +40,8 @@ def devices(results: Results) -> str:
     return ", ".join(dict.fromkeys(record.device for record in results.records))
 
 
-def _opening(opened: Mapping[str, Any]) -> str:
-    return f"{opened['first_opened']}, by equipoise {opened['by_version']}"
+def _opening(opened: Opened) -> str:
+    return f"{opened.first_opened}, by equipoise {opened.by_version}"
 
 
 def _listed(values: Iterable[object]) -> str:

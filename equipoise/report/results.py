@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from ..analysis import MethodResult, Verdict
 from ..analysis.priority import ALL_METRICS
 from ..analysis.sequential import Rounds
-from ..store import Record
+from ..store import Opened, Record
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,7 @@ class Results:
     verdict: Verdict
     class_names: tuple[str, ...]
     class_counts: tuple[int, ...]
-    opened: Mapping[str, Any] | None
+    opened: Opened | None
     rounds: Rounds | None = None  # of a study that adds seeds in rounds
 
     @property

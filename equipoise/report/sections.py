@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from ..store import Store
+from ..store import Damaged, Store
 from .analyzed import ANALYZED
 from .figures import Trial, sensitivity_plot
 from .progress import progress
@@ -41,12 +41,15 @@ def read_trials(store: Store) -> list[Trial]:
     """
     if not (store.path / "sensitivity.json").exists():
         return []
-    content: Any = store.read_json("sensitivity.json")
     try:
-        entries = content if isinstance(content, list) else list(_points(content))
-        return [_trial(entry) for entry in entries if isinstance(entry["mean"], int | float)]
-    except (KeyError, TypeError, ValueError):
+        return store.read("sensitivity.json", _trials)
+    except Damaged:
         return []
+
+
+def _trials(content: Any) -> list[Trial]:
+    entries = content if isinstance(content, list) else list(_points(content))
+    return [_trial(entry) for entry in entries if isinstance(entry["mean"], int | float)]
 
 
 def _points(content: Mapping[str, Any]) -> Iterator[dict[str, Any]]:

@@ -25,13 +25,17 @@ STATES = ("finished", "under way", "failed", "to do")
 
 @dataclass(frozen=True)
 class RunStatus:
-    """`state` is one of `STATES`; `note` is known of runs under way that have told of an epoch."""
+    """`state` is one of `STATES`; `note` is known of runs under way that have told of an epoch.
+
+    `damage` says what is wrong with the files of a run, which is then to be done again.
+    """
 
     method: str
     seed: int
     state: str
     record: Record | None = None
     note: UnderWay | None = None
+    damage: str = ""
 
 
 @dataclass(frozen=True)
@@ -47,19 +51,21 @@ class Status:
 
 def status_of(store: Store) -> Status:
     """Look at a study without touching anything, its test outputs least of all."""
-    study, rounds = store.read_json("study.json"), rounds_of(store)
+    study, rounds = store.study(), rounds_of(store)
     dropped = {name for found in rounds.found for name in found.dropped} if rounds else set()
     every = [
-        _run(store, method["name"], seed, key)
-        for method in study["methods"]
-        for seed, key in zip(study["seeds"], method["keys"], strict=True)
+        _run(store, method.name, seed, key)
+        for method in study.methods
+        for seed, key in zip(study.seeds, method.keys, strict=True)
     ]
     runs = tuple(run for run in every if run.state != "to do" or run.method not in dropped)
-    return Status(study["question"], study["metric"], runs, _best(runs, study["metric"]), _seconds_left(runs))
+    return Status(study.question, study.metric, runs, _best(runs, study.metric), _seconds_left(runs))
 
 
 def _run(store: Store, method: str, seed: int, key: str) -> RunStatus:
     if store.has(key):
+        if damage := store.damage(key):
+            return RunStatus(method, seed, "to do", damage=str(damage))
         record = store.get(key)
         return RunStatus(method, seed, "finished" if record.finished else "failed", record)
     if store.is_claimed(key):
@@ -105,6 +111,8 @@ def print_status(status: Status, console: Console) -> None:
             time_left = "" if left is None else f", about {duration(left)} left"
             words = f"{run.method} · seed {run.seed}: epoch {run.note.epoch} of {run.note.epochs}{time_left}"
             console.print(Text(words, style="dim"))
+    for damage in dict.fromkeys(run.damage for run in status.runs if run.damage):
+        console.print(Text(damage, style="yellow"), soft_wrap=True)
     if status.best:
         name, e = status.best
         title = title_of(f"valid_{status.metric}").lower()

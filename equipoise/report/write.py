@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -37,7 +36,7 @@ def write_report(store: Store, results: Results | None = None) -> Path:
     verdict["sentences"] = results.verdict.sentences()
     verdict["seal"] = seal_notes(results.opened, results.rounds)
     store.write_text("results.csv", results_csv(results))
-    store.write_text("verdict.json", json.dumps(verdict, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
+    store.write_json("verdict.json", verdict)
     sections = sections_of(store, results)
     store.write_text("table.csv", table_csv([results]))
     store.write_text("table.tex", render_latex(paper_table(results)))

@@ -89,7 +89,7 @@ class Compared:
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> Compared:
-        runs = {int(seed): key(of_run) for seed, of_run in table(plain["runs"]).items()}
+        runs = {int(seed): of_run for seed, of_run in table(plain["runs"], key).items()}
         return cls(text(plain["name"]), table(plain["recipe"]), runs)
 
 

@@ -23,7 +23,9 @@ def whole(value: Any) -> int:
 
 
 def number(value: Any) -> float:
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else _refuse(value, "a number")
+    return (
+        float(value) if isinstance(value, int | float) and not isinstance(value, bool) else _refuse(value, "a number")
+    )
 
 
 def truth(value: Any) -> bool:

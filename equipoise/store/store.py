@@ -43,7 +43,7 @@ RECORD = "record.json"
 WEIGHTS = "weights.safetensors"
 TRAINED_AGAIN = "'equipoise run' sets this run aside and trains it again"
 REMEDIES = {
-    MARKER: f"it only says how the folder is written: where all else is whole, put {{\"schema\": {SCHEMA}}} into it",
+    MARKER: f'it only says how the folder is written: where all else is whole, put {{"schema": {SCHEMA}}} into it',
     StudyDocument.FILE: "'equipoise run' with the file of the study writes it again",
     Opened.FILE: "the next report sets it aside and begins it anew",
     "engine.json": "delete it and run the same command again: what it holds is measured anew, and runs to come may "
@@ -99,11 +99,13 @@ class Store:
     def records(self) -> list[Record]:
         """All records that can be read, finished and failed, by key."""
         found = []
-        for folder in sorted((self.path / "runs").glob("*")):
+        for key in self._keys():
             with suppress(Damaged):
-                if self.has(folder.name):
-                    found.append(self.get(folder.name))
+                found.append(self.get(key))
         return found
+
+    def _keys(self) -> list[str]:
+        return [folder.name for folder in sorted((self.path / "runs").glob("*")) if self.has(folder.name)]
 
     def put(self, record: Record, arrays: Mapping[str, Arrays] | None = None, weights: bytes | None = None) -> None:
         """Write a run aside, fsync it, rename it into place. Needs the claim of its key."""
@@ -215,13 +217,13 @@ class Store:
             return found
         return None
 
-    def set_aside_damaged(self, keys: Iterable[str]) -> list[Damaged]:
-        """Move the damaged ones of these runs to damaged/, so that they are done again, and say what was wrong.
+    def set_aside_damaged(self, keys: Iterable[str] | None = None) -> list[Damaged]:
+        """Move the damaged ones of these runs, or of all, to damaged/, so that they are done again; what was wrong.
 
         A run that another process is at work on is left to it.
         """
         found = []
-        for key in dict.fromkeys(keys):
+        for key in dict.fromkeys(self._keys() if keys is None else keys):
             if self.has(key) and self.damage(key):
                 with self.claim(key) as mine, explained(self.path):
                     if mine and self.has(key) and (damage := self.damage(key)):  # as it is now that nobody else may

@@ -62,6 +62,7 @@ def do_runs(
     named = list(recipes)
     names = {recipe.key: f"{name} · seed {recipe.seed}" for name, recipe in named}
     jobs = jobs_of(recipe for _, recipe in named)
+    set_aside_damaged(store, console, [recipe.key for job in jobs for recipe in job.recipes])
     missing = [job for job in jobs if not job.finished_in(store)]
     if not missing:
         return False
@@ -79,6 +80,13 @@ def do_runs(
     if pool.stopping:
         raise Interrupted
     return True
+
+
+def set_aside_damaged(store: Store, console: Console, keys: Iterable[str] | None = None) -> None:
+    """Move what is damaged of these runs, or of all, out of the way and say so; it is done again."""
+    for found in store.set_aside_damaged(keys):
+        words = f"{found.path} is damaged ({found.problem}): its run is now in {store.path / 'damaged'} and done again."
+        console.print(Text(words, style="yellow"), soft_wrap=True)
 
 
 @contextmanager
@@ -168,6 +176,8 @@ class Display:
     def _tell_failures(self, job: Job, store: Store) -> None:
         for recipe in job.recipes:
             record = store.get(recipe.key)
+            for note in record.notes:
+                self.console.print(Text(f"{self.names.get(recipe.key, 'a training')}: {note}"))
             if not record.finished:
                 last_line = (record.error or "").strip().splitlines()[-1]
                 self.console.print(

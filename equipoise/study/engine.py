@@ -27,7 +27,18 @@ MEMORY_SHARE = 0.8  # of what is free
 
 def settings(store: Store) -> dict[str, Any]:
     """What was decided before; empty at a study's start."""
-    return store.read_json(FILE) if (store.path / FILE).exists() else {}
+    return store.read(FILE, _known_settings) if (store.path / FILE).exists() else {}
+
+
+def _known_settings(plain: dict[str, Any]) -> dict[str, Any]:
+    """The same, if all of it is something that can be decided."""
+    for name, layout in plain.get("layouts", {}).items():
+        if layout not in LAYOUTS:
+            raise ValueError(f"the layout of {name} is {layout!r}")
+    for name in ("compiled", "tensorboard", "progress"):
+        if not isinstance(plain.get(name, False), bool):
+            raise ValueError(f"{name} is {plain[name]!r}")
+    return dict(plain)
 
 
 def decide(store: Store, **decisions: Any) -> None:

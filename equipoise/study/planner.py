@@ -16,6 +16,7 @@ from ..analysis.power import claim_power, detectable_effect, pairs_needed
 from ..analysis.priority import ALL_METRICS
 from ..analysis.sequential import Rounds
 from ..analysis.statistics import smallest_n_for_claim
+from ..analysis.verdict import Verdict
 from ..core import EquipoiseError
 from ..store import Store
 from ..words import counted
@@ -55,14 +56,17 @@ def _of_results(study: Study, pilot: Store) -> Spread | None:
     """Of what a report has written: the test set of such a study is open."""
     if not (pilot.path / "verdict.json").exists():
         return None
-    found = pilot.read_json("verdict.json")
-    rows = [row for row in found["methods"] if row["n_pairs"] >= LEAST_PAIRS]
-    if found["metric"] != study.metric or not rows:
+    spread = pilot.read("verdict.json", lambda plain: _spread_of(Verdict.from_dict(plain), study.metric))
+    return None if spread is None else Spread(spread, f"on the test set of {pilot.path}")
+
+
+def _spread_of(verdict: Verdict, metric: str) -> float | None:
+    rows = [row for row in verdict.methods if row.n_pairs >= LEAST_PAIRS]
+    if verdict.metric != metric or not rows:
         return None
-    half = np.array([(row["diff_high"] - row["diff_low"]) / 2 for row in rows])
-    n = np.array([row["n_pairs"] for row in rows])
-    spreads = half * np.sqrt(n) / special.stdtrit(n - 1, 1 - found["alpha"] / 2)
-    return Spread(_pooled(spreads), f"on the test set of {pilot.path}")
+    half = np.array([(row.diff_high - row.diff_low) / 2 for row in rows])
+    n = np.array([row.n_pairs for row in rows])
+    return _pooled(half * np.sqrt(n) / special.stdtrit(n - 1, 1 - verdict.alpha / 2))
 
 
 def _of_validation(study: Study, store: Store) -> Spread | None:

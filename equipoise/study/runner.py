@@ -21,7 +21,7 @@ from .. import __version__
 from ..analysis import evaluate
 from ..core import EquipoiseError, Output, Spec, known
 from ..data import Task, load_task
-from ..store import Record, Store, explained, now
+from ..store import Damaged, Record, Store, explained, now
 from ..train import Diverged, Fitting, Recipe, Run, Stopped, TaskChoice, fit_one, fit_pack, predict
 from . import engine
 from .progress import Progress
@@ -148,7 +148,7 @@ def _recorded(store: Store, recipe: Recipe, work: Callable[[], None], device: to
     started = time.monotonic()
     try:
         work()
-    except (Stopped, OSError):
+    except (Stopped, OSError, Damaged):  # a damaged file says nothing about the recipe either
         raise
     except Exception as error:
         if isinstance(error.__cause__, OSError):  # a full or read-only disk says nothing about the recipe
@@ -198,6 +198,7 @@ def _keep(fitting: Fitting, store: Store, seconds: float) -> None:
         metrics={name: values[-1] for name, values in curves.items()},
         curves=curves,
         timing={**fitting.seconds, "images": float(run.plan.epochs * run.steps_per_epoch * run.batch_size)},
+        notes=fitting.notes,
     )
     outputs = {"valid": predict(run, task.valid), "test": predict(run, task.test)}
     if isinstance(fitting.observer, Progress):

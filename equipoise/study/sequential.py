@@ -96,7 +96,7 @@ def plan_rounds(study: Study, store: Store, budget: Budget, peek: bool = False) 
     """The plan of this store, or a new one; nothing is found yet."""
     judged_on = "test" if peek else "validation"
     if (store.path / ROUNDS).exists():
-        return replace(Rounds.from_dict(store.read_json(ROUNDS)), found=(), ended=None, judged_on=judged_on)
+        return replace(store.read(ROUNDS, Rounds.from_dict), found=(), ended=None, judged_on=judged_on)
     if (store.path / "opened.json").exists():
         raise EquipoiseError(
             f"the test set of {store.path} has been opened: what was seen there may not decide how many seeds follow. "
@@ -159,7 +159,7 @@ def _judged(study: Study, rounds: Rounds, store: Store) -> Rounds:
     """With what the round that has just been run found."""
     outputs = store.valid
     if rounds.judged_on == "test":
-        store.note_opening([r.key for _, r in _due(study, rounds) if store.get(r.key).finished], peek=True)
+        store.note_opening([r.key for _, r in _due(study, rounds) if store.finished(r.key)], peek=True)
         outputs = store.open_test
     higher = ALL_METRICS[study.metric].higher_is_better
     found = judge(paired_scores(study, store, outputs), study.baseline, rounds, higher_is_better=higher)
@@ -175,7 +175,8 @@ def paired_scores(study: Study, store: Store, outputs: Callable[[str], Arrays] |
 
     def scored(key: str) -> float:
         value = math.nan
-        if store.has(key) and (record := store.get(key)).finished:
+        if store.finished(key):
+            record = store.get(key)
             with suppress(OSError, BadZipFile, KeyError, ValueError):  # as the report has it: no number may come of it
                 found = outputs(key)
                 value = score(found["logits"], found["labels"], record.class_counts, priority, record.class_names)

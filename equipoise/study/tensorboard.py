@@ -15,7 +15,7 @@ from datetime import datetime
 from pathlib import Path
 from urllib.parse import quote
 
-from ..store import Record
+from ..store import Record, explained
 
 _VARINT, _DOUBLE, _BYTES, _FLOAT = 0, 1, 2, 5  # wire types
 _SESSION_START = b"\x08\x01"
@@ -25,7 +25,8 @@ class EventFile:
     """One run's event file; `add` appends the values of a step. It is not kept open: a study has many runs."""
 
     def __init__(self, folder: Path) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
+        with explained(folder):
+            folder.mkdir(parents=True, exist_ok=True)
         self.path = folder / f"events.out.tfevents.{time.time_ns() // 1000:017d}.{socket.gethostname()}.{os.getpid()}"
         self.started = False
         self._append(_event(time.time(), 0, _field(3, _BYTES, b"brain.Event:2")))
@@ -39,7 +40,7 @@ class EventFile:
         self.started = True
 
     def _append(self, events: bytes) -> None:
-        with self.path.open("ab") as file:
+        with explained(self.path), self.path.open("ab") as file:
             file.write(events)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import shutil
 import sys
-from pathlib import Path
+from collections.abc import Iterable
 from types import ModuleType
 
 import numpy as np
@@ -13,7 +13,7 @@ import pytest
 
 from equipoise.analysis import METRICS
 from equipoise.report import Results, collect
-from equipoise.store import Record, Store
+from equipoise.store import Comparison, Record, Store, StudyDocument
 
 CLASS_COUNTS = (400, 287, 205, 147, 105, 75, 54, 39, 28, 20)
 CLASS_NAMES = tuple(["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"])
@@ -132,15 +132,15 @@ def store(tmp_path, _made) -> Store:
     return Store(shutil.copytree(_made.path, tmp_path / "study"))
 
 
-class Imagined:
+class Imagined(Store):
     """A large study that is nowhere on the disk: each run is made up when it is asked for."""
 
     def __init__(self, methods: int, seeds: int, classes: int, epochs: int) -> None:
+        super().__init__("nowhere")
         self.seeds, self.classes, self.epochs = seeds, classes, epochs
         self.names = ["plain", *(f"method number {i}" for i in range(1, methods))]
-        self.path = Path("nowhere")
 
-    def read_json(self, name: str) -> dict:
+    def study(self) -> StudyDocument:
         methods = [
             {
                 "name": name,
@@ -149,10 +149,11 @@ class Imagined:
             }
             for i, name in enumerate(self.names)
         ]
-        return {
+        plain = {
             "schema": 1, "name": "large", "question": "Which of many?", "baseline": "plain", "methods": methods,
             "metric": "balanced_accuracy", "seeds": list(range(self.seeds)),
         }  # fmt: skip
+        return StudyDocument.from_dict(plain)
 
     def has(self, key: str) -> bool:
         return True
@@ -165,7 +166,10 @@ class Imagined:
         curves = {n: (curve + 0.01 * rng.normal(size=self.epochs)).tolist() for n in ("train_loss", *VALID_CURVES)}
         return record_of("plain", 0, key=key, class_names=names, class_counts=counts, curves=curves)
 
-    def note_opening(self, keys: list[str], peek: bool = False) -> None:
+    def note_opening(self, keys: Iterable[str], *, peek: bool = False) -> None:
+        pass
+
+    def note_comparison(self, comparison: Comparison) -> None:
         pass
 
     def open_test(self, key: str) -> dict[str, np.ndarray]:

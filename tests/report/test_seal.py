@@ -8,33 +8,43 @@ from equipoise.analysis.looks import Looks
 from equipoise.analysis.sequential import Round, Rounds
 from equipoise.report import collect, seal_notes, still_to_do, write_report
 from equipoise.report.provenance import provenance
+from equipoise.store import Opened, Opening
 
 
 def opening(keys, peek=False, when="2026-01-02T10:00:00+00:00"):
-    return {"when": when, "by_version": "0.1.0", "peek": peek, "keys": [f"k{i}" for i in range(keys)]}
+    return Opening(when, "0.1.0", peek, tuple(f"k{i}" for i in range(keys)))
+
+
+def opened(*openings, **more):
+    return Opened("2026-01-02T10:00:00+00:00", "0.1.0", openings, **more)
 
 
 ROUNDS = Rounds(0.05, Looks((6, 8), (0.5, 0.5)), tuple(range(8)), (Round(("a", "b"), {}, (), ()),), "settled")
 
 
 def test_a_plain_report_at_the_end_needs_no_note():
-    assert seal_notes(None, None) == seal_notes({"openings": [opening(4)]}, None) == []
-    assert seal_notes({"openings": [opening(4)]}, ROUNDS) == seal_notes({"openings": [opening(4)] * 2}, ROUNDS) == []
-    assert seal_notes({"first_opened": "before openings were listed"}, None) == []
+    assert seal_notes(None, None) == seal_notes(opened(opening(4)), None) == []
+    assert seal_notes(opened(opening(4)), ROUNDS) == seal_notes(opened(opening(4), opening(4)), ROUNDS) == []
+    assert seal_notes(Opened.from_dict({"first_opened": "before openings were listed", "by_version": "0"}), None) == []
 
 
 def test_a_peek_is_told_with_its_day_and_runs():
-    notes = seal_notes({"openings": [opening(1, peek=True), opening(5)]}, None)
+    notes = seal_notes(opened(opening(1, peek=True), opening(5)), None)
     assert notes[0] == (
         "The test results of 1 run were looked at on 2026-01-02T10:00:00+00:00, before the study had ended."
     )
-    assert "the error rate is higher" in notes[1] and len(notes) == 2
-    assert "they hold whatever made the study end" in seal_notes({"openings": [opening(2, peek=True)]}, ROUNDS)[-1]
+    assert "what those before left" in notes[1] and len(notes) == 2
+    assert "they hold whatever made the study end" in seal_notes(opened(opening(2, peek=True)), ROUNDS)[-1]
+
+
+def test_a_list_that_was_damaged_is_told():
+    (note,) = seal_notes(opened(opening(4), lost="2026-02-02"), None)
+    assert "damaged on 2026-02-02" in note and "may be higher" in note
 
 
 def test_seeds_added_after_a_report_are_told():
-    notes = seal_notes({"openings": [opening(4), opening(5), opening(6)]}, None)
-    assert "after the test set had been opened, 2 times" in notes[0] and "the error rate is higher" in notes[1]
+    notes = seal_notes(opened(opening(4), opening(5), opening(6)), None)
+    assert "after the test set had been opened, 2 times" in notes[0] and "what those before left" in notes[1]
 
 
 def test_what_is_still_to_do(store, demo):

@@ -1,5 +1,7 @@
 """Sections that a study may have."""
 
+import json
+
 import pytest
 from markupsafe import Markup
 
@@ -28,7 +30,7 @@ LISTED = [
 @pytest.mark.parametrize("content", [TUNED, LISTED])
 def test_sensitivity_is_shown_where_it_was_measured(store, results, content):
     assert sections_of(store, results) == []
-    store.write_json("sensitivity.json", content)
+    store.write_text("sensitivity.json", json.dumps(content))
     assert [(t.method, t.dial, t.value, t.score.mean) for t in read_trials(store)] == [
         ("focal", "loss.gamma", 1.0, 0.7),
         ("focal", "loss.gamma", 2.0, 0.8),
@@ -42,7 +44,7 @@ def test_sensitivity_is_shown_where_it_was_measured(store, results, content):
     "content", [{}, [], {"methods": 3}, [1, 2], [{"method": "focal"}], {"methods": [{"name": "x"}]}, 7]
 )
 def test_what_is_no_sensitivity_makes_no_section(store, results, content):
-    store.write_json("sensitivity.json", content)
+    store.write_text("sensitivity.json", json.dumps(content))
     assert sections_of(store, results) == []
 
 

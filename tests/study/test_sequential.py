@@ -158,10 +158,10 @@ def test_peeking_judges_by_the_test_set_and_is_marked_for_ever(go, store, study,
     _, runs, said = go(study, peek=True)
     assert rounds_in(store).judged_on == "test" and rounds_in(store).ended == "settled"
     assert "judged on test data" in said
-    opened = store.read_json("opened.json")
-    assert [(o["peek"], len(o["keys"])) for o in opened["openings"]] == [(True, len(runs))]
+    openings = store.opened().openings
+    assert [(opening.peek, len(opening.keys)) for opening in openings] == [(True, len(runs))]
     results = collect(store)
-    assert results.opened == opened  # the report opens nothing new
+    assert results.opened.openings == openings  # the report opens nothing new
     notes = seal_notes(results.opened, results.rounds)
     assert (
         f"The test results of {len(runs)} runs were looked at" in notes[0] and "before the study had ended" in notes[0]

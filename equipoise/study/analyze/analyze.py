@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import Any
@@ -11,11 +11,12 @@ from typing import Any
 import torch
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.text import Text
 
 from ... import __version__
 from ...core import EquipoiseError, Spec
 from ...data import forget_cached
-from ...store import SCHEMA, Store
+from ...store import SCHEMA, Damaged, Store, explained
 from ...train import Recipe, Run
 from ..drive import Interrupted
 from ..runner import cache_of, task_of
@@ -23,7 +24,7 @@ from . import corrupted
 from .corrupted import Corrupted, summarize_corruptions
 from .elsewhere import Elsewhere, checked_folder, summarize_further
 from .embedding import embed
-from .measure import measure
+from .measure import activations_kept, measure
 from .predictions import compare_predictions
 from .representations import compare_layers, summarize
 from .subjects import FOLDER, Numbers, Subject, drawn, network_of, once, subjects_of, write_plain
@@ -55,6 +56,7 @@ class Part:
     name: str
     settings: Numbers
     measure: Measure
+    intact: Callable[[Store, str, Numbers], bool] = lambda store, key, found: True
 
 
 def analyze_study(store: Store, asked: Asked, device: torch.device, console: Console, *, peek: bool = False) -> Numbers:
@@ -63,11 +65,13 @@ def analyze_study(store: Store, asked: Asked, device: torch.device, console: Con
     What was asked for before, with as many images, is kept. Raises `Interrupted` at Ctrl-C; the same call goes on.
     """
     asked = _with_earlier(store, _checked(asked))
+    _tell_damaged(store, console)
     subjects = subjects_of(store)
     if not subjects:
         raise EquipoiseError(f"{store.path} has no finished run to analyze; 'equipoise run' makes them")
     store.note_opening([subject.key for subject in subjects], peek=peek)
-    (store.path / FOLDER).mkdir(exist_ok=True)
+    with explained(store.path):
+        (store.path / FOLDER).mkdir(exist_ok=True)
     try:
         found = _measure_all(store, subjects, _parts(store, asked), device, console)
         alphas = _measure_alphas(store, subjects, device)
@@ -83,6 +87,12 @@ def analyze_study(store: Store, asked: Asked, device: torch.device, console: Con
     return analysis
 
 
+def _tell_damaged(store: Store, console: Console) -> None:
+    for key in dict.fromkeys(store.study().keys):
+        if store.has(key) and (damage := store.damage(key)):
+            console.print(Text(f"Left out: {damage}", style="yellow"), soft_wrap=True)
+
+
 def _checked(asked: Asked) -> Asked:
     """Task names with all defaults filled in, and whole paths; what is missing shows before anything is measured."""
     names = tuple(str(Spec.parse(name).resolved("task")) for name in asked.transfer)
@@ -92,18 +102,28 @@ def _checked(asked: Asked) -> Asked:
 
 
 def _with_earlier(store: Store, asked: Asked) -> Asked:
+    """With what an earlier analysis of as many images was asked for; one that is damaged is made anew."""
     if not (store.path / FILE).exists():
         return asked
-    before = store.read_json(FILE)
-    if before.get("asked_images") != asked.images:
-        return asked
-    earlier = [part["task"] for part in before.get("transfer", [])]
-    folders = [part["folder"] for part in before.get("further", [])]
-    return replace(
-        asked,
-        transfer=tuple(dict.fromkeys([*earlier, *asked.transfer])),
-        corruptions=asked.corruptions or before.get("corruptions") is not None,
-        further=tuple(dict.fromkeys([*folders, *asked.further])),
+    with suppress(Damaged):
+        before = store.read(FILE, _asked_before)
+        if before.images == asked.images:
+            return replace(
+                asked,
+                transfer=tuple(dict.fromkeys([*before.transfer, *asked.transfer])),
+                corruptions=asked.corruptions or before.corruptions,
+                further=tuple(dict.fromkeys([*before.further, *asked.further])),
+            )
+    return asked
+
+
+def _asked_before(analysis: Numbers) -> Asked:
+    """What analysis.json says it was asked for."""
+    return Asked(
+        images=analysis["asked_images"],
+        transfer=tuple(str(part["task"]) for part in analysis.get("transfer", [])),
+        corruptions=analysis.get("corruptions") is not None,
+        further=tuple(str(part["folder"]) for part in analysis.get("further", [])),
     )
 
 
@@ -112,7 +132,8 @@ def _with_earlier(store: Store, asked: Asked) -> Asked:
 
 def _parts(store: Store, asked: Asked) -> list[Part]:
     settings = {"images": asked.images}
-    parts = [Part("layers", settings, lambda run: measure(run, drawn(run.task.test, asked.images), store))]
+    layers = partial(_measure_layers, store, asked.images)
+    parts = [Part("layers", settings, layers, activations_kept)]
     for name in asked.transfer:
         other = Other(name, asked.images)
         parts.append(Part(other.part, other.settings, other.measure))
@@ -137,9 +158,14 @@ def _measure_all(
         for key, subject in trained.items():
             network = cache(partial(network_of, store, subject.record, device))  # read only if a part needs it
             for part in parts:
-                found[part.name][key] = once(store, key, part.name, part.settings, partial(_of, part, network))
+                work, intact = partial(_of, part, network), partial(part.intact, store, key)
+                found[part.name][key] = once(store, key, part.name, part.settings, work, intact)
             advance(f"{subject.method} · seed {subject.seed}")
     return found
+
+
+def _measure_layers(store: Store, images: int, run: Run) -> Numbers:
+    return measure(run, drawn(run.task.test, images), store)
 
 
 def _of(part: Part, network: Callable[[], Run]) -> Numbers:
@@ -167,10 +193,14 @@ def _measure_alphas(store: Store, subjects: Sequence[Subject], device: torch.dev
     for subject in subjects:
         weighing = example_weighing_of(subject)
         if weighing is not None and subject.record.trained_by:
-            network = partial(network_of, store, store.get(subject.record.trained_by), device)
+            network = partial(_network_of_key, store, subject.record.trained_by, device)
             work = partial(measure_alpha, network, weighing.metric)
             found[subject.key] = once(store, subject.key, "alpha", {"metric": weighing.metric}, work)
     return found
+
+
+def _network_of_key(store: Store, key: str, device: torch.device) -> Run:
+    return network_of(store, store.get(key), device)
 
 
 # -- all runs together -----------------------------------------------------------------------------------------------
@@ -184,13 +214,13 @@ def _together(
     alphas: dict[str, Numbers],
     device: torch.device,
 ) -> Numbers:
-    study = store.read_json("study.json")
+    study = store.study()
     analysis: Numbers = {
         "schema": SCHEMA,
         "made_by": __version__,
-        "study": study["name"],
-        "question": study["question"],
-        "baseline": study["baseline"],
+        "study": study.name,
+        "question": study.question,
+        "baseline": study.baseline,
         "asked_images": asked.images,
         "problems": _problems(subjects, found),
         "predictions": compare_predictions(store, subjects),
@@ -208,7 +238,7 @@ def _together(
         if known := _known(subjects, found[elsewhere.part]):
             analysis["further"].append(summarize_further(known, found[elsewhere.part], elsewhere))
     if asked.corruptions and (known := _known(subjects, found["corruptions"])):
-        analysis["corruptions"] = summarize_corruptions(known, found["corruptions"], study["baseline"])
+        analysis["corruptions"] = summarize_corruptions(known, found["corruptions"], study.baseline)
     if known := _known(subjects, alphas):
         analysis["alpha"] = summarize_alpha(known, alphas)
     return analysis

@@ -20,7 +20,7 @@ from ...analysis import (
     singular_values,
 )
 from ...data import Split
-from ...files import write_whole
+from ...files import checksum, write_whole
 from ...store import Store
 from ...train import Run
 from ...train.layers import FEATURES, Activations, activations
@@ -50,8 +50,15 @@ def measure(run: Run, split: Split, store: Store) -> Numbers:
     buffer = io.BytesIO()
     np.save(buffer, columns.numpy(), allow_pickle=False)
     write_whole(layers_file(store, run.recipe.key), buffer.getvalue())
+    kept = {"kept": len(columns), "kept_checksum": checksum(buffer.getvalue())}
     features, right = torch.cat(seen.features), torch.cat(seen.right)
-    return {"images": start, "kept": len(columns), **seen.numbers(), **geometry(run, features, split.labels, right)}
+    return {"images": start, **kept, **seen.numbers(), **geometry(run, features, split.labels, right)}
+
+
+def activations_kept(store: Store, key: str, found: Numbers) -> bool:
+    """Whether the activations that `measure` kept are what it wrote; of those of an earlier version nobody knows."""
+    path = layers_file(store, key)
+    return path.is_file() and found.get("kept_checksum") in (None, checksum(path.read_bytes()))
 
 
 class Seen:

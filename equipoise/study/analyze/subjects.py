@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from torch import Tensor
 from ...analysis import mean_interval
 from ...core import EquipoiseError
 from ...data import Split
-from ...store import Record, Store
+from ...store import Damaged, Record, Store
 from ...train import Recipe, Run
 from .. import engine
 from ..runner import task_of
@@ -46,13 +47,13 @@ class Subject:
 
 
 def subjects_of(store: Store) -> list[Subject]:
-    """The finished runs, method by method as the study has them."""
-    study = store.read_json("study.json")
+    """The finished runs, method by method as the study has them; without those of which a file is damaged."""
+    study = store.study()
     return [
-        Subject(method["name"], seed, record)
-        for method in study["methods"]
-        for seed, key in zip(study["seeds"], method["keys"], strict=True)
-        if store.has(key) and (record := store.get(key)).finished
+        Subject(method.name, seed, store.get(key))
+        for method in study.methods
+        for seed, key in zip(study.seeds, method.keys, strict=True)
+        if store.finished(key) and not store.damage(key)
     ]
 
 
@@ -90,18 +91,27 @@ def drawn(split: Split, most: int, seed: int = 0) -> Split:
 # -- what is kept of a run -------------------------------------------------------------------------------------------
 
 
-def once(store: Store, key: str, part: str, settings: Numbers, measure: Callable[[], Numbers]) -> Numbers:
-    """What `measure` gives, measured only where the store does not have it already with these settings.
+def once(
+    store: Store,
+    key: str,
+    part: str,
+    settings: Numbers,
+    measure: Callable[[], Numbers],
+    intact: Callable[[Numbers], bool] = lambda found: True,
+) -> Numbers:
+    """What `measure` gives, measured only where the store does not have it already, undamaged, with these settings.
 
     A run that cannot be measured, its activations not finite, has a `problem` instead of numbers; it is tried again.
     """
     name = f"{FOLDER}/{key}.{part}.json"
-    if (store.path / name).exists():
-        before = store.read_json(name)
-        if before["settings"] == settings:
-            return before["found"]
+    with suppress(Damaged):
+        before = store.read(name, _Kept.from_dict) if (store.path / name).exists() else None
+        if before and before.settings == settings and intact(before.found):
+            return before.found
     try:
         found = measure()
+    except Damaged as error:
+        return {"problem": str(error)}
     except EquipoiseError:  # of what was asked, not of this run
         raise
     except ValueError as error:
@@ -110,13 +120,25 @@ def once(store: Store, key: str, part: str, settings: Numbers, measure: Callable
     return json.loads(json.dumps(plain(found)))
 
 
+@dataclass(frozen=True)
+class _Kept:
+    """A file of `FOLDER`: what was measured, and how."""
+
+    settings: Numbers
+    found: Numbers
+
+    @classmethod
+    def from_dict(cls, plain: Numbers) -> _Kept:
+        return cls(dict(plain["settings"]), dict(plain["found"]))
+
+
 def layers_file(store: Store, key: str) -> Path:
     """Where the pooled activations of a run lie, side by side as the columns of one matrix in half precision."""
     return store.path / FOLDER / f"{key}.layers.npy"
 
 
 def write_plain(store: Store, name: str, content: Any) -> None:
-    store.write_text(name, json.dumps(plain(content), ensure_ascii=False, allow_nan=False, separators=(",", ":")))
+    store.write_json(name, plain(content), indent=None)
 
 
 def plain(value: Any) -> Any:

@@ -13,7 +13,7 @@ from ...core import EquipoiseError
 from ...store import Store
 from ...train import Recipe
 from ...words import counted
-from ..drive import Display, Interrupted, _stop_on_interrupt
+from ..drive import Display, Interrupted, _stop_on_interrupt, set_aside_damaged
 from ..executor import Workers
 from ..runner import Job, jobs_of
 from ..study import Study
@@ -35,6 +35,7 @@ def tune_study(
     check(study, spaces)
     store.create()
     with _alone(store):
+        set_aside_damaged(store, console)
         searches, aim = searches_of(study, spaces, store, storage), Aim(study.metric, study.priority)
         methods = [
             MethodTuning(name, space, searches[name], study.tuning.seeds, aim, study.tuning.trials)
