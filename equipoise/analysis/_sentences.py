@@ -56,7 +56,10 @@ def _power(verdict: Verdict, compared: list[MethodResult]) -> str:
     share = verdict.share * _share(verdict, most)
     if not share:
         spent = f"{100 * verdict.alpha:.3g} %"
-        return f"Earlier looks at this test set have used up the {spent} of error that claims may have."
+        return (
+            f"Earlier looks at this test set have used up the {spent} of error that claims may have; a new question "
+            "needs a folder of its own."
+        )
     return power_note(most.n_pairs, len(compared) + len(verdict.gone), verdict.alpha * share)
 
 

@@ -7,8 +7,8 @@ and looks again, finds something in the end. So every look counts that was ever 
 * the first look has all of alpha. A later one that adds methods or seeds has what those before left: alpha minus the
   largest chance of a false claim that each of them had. With few pairs that is less than alpha, and 0 where no claim
   was possible, because the p of an exact test comes in steps;
-* a metric or a baseline that was not the first one's was chosen when the results were known. It is judged as one of all
-  that could have been chosen, by the same looks;
+* a metric that was not the first one's, or a baseline that was a method before, was chosen when the results were known.
+  It is judged as one of all that could have been chosen, by the same looks;
 * a claim once made stays: a method's adjusted p is the least of those at the looks it was part of.
 
 The chances of a false claim of all looks add up to alpha at most.
@@ -83,19 +83,19 @@ def family_of(
     >>> family_of([first], metrics=11).share, round(family_of([first, changed], metrics=11).share, 3)
     (1.0, 0.034)
     """
-    first, now = asked[0], asked[-1]
-    stages: dict[object, Stage] = {}
-    levels: dict[object, float] = {}  # of looks, by what was there and whether the first's metric and baseline asked
+    now, left = asked[-1], alpha
     open_: dict[str, frozenset[int]] = {}
-    left = alpha
+    bases: dict[str, _Base] = {}
+    levels: dict[object, float] = {}  # of looks, by the baseline, what was there, and whether it was asked first
+    stages: dict[object, Stage] = {}
     for look in asked:
+        base = bases.setdefault(look.baseline, _Base.of(look, asked[0], open_))
+        base.members |= open_.keys() if base.choices > 1 else look.scores.keys()
         open_ = {name: open_.get(name, NONE) | look.scores.get(name, NONE) for name in {**open_, **look.scores}}
-        shared = {
-            name: places & open_.get(now.baseline, NONE) for name, places in open_.items() if name != now.baseline
-        }
-        pairs = {name: places for name, places in shared.items() if places}
-        choices = _choices(look, first, metrics, len(open_))
-        place = frozenset(pairs.items()), choices > 1
+        shared = {name: open_[name] & open_[look.baseline] for name in base.members | look.scores.keys()}
+        pairs = {name: places for name, places in shared.items() if places and name != look.baseline}
+        choices = base.choices * (1 if look.metric == base.metric else metrics)
+        place = look.baseline, frozenset(pairs.items()), choices > base.choices
         if place not in levels:
             levels[place] = left / choices
             left -= choices * largest_error([*map(len, pairs.values())], left / choices)
@@ -105,9 +105,21 @@ def family_of(
     return Family(tuple(stages.values()), left / alpha, tuple(gone), tuple(notes))
 
 
-def _choices(look: Asked, first: Asked, metrics: int, methods: int) -> int:
-    """How many could have been chosen by one who had seen the first look; 1 for what that asked itself."""
-    return (metrics if look.metric != first.metric else 1) * (methods if look.baseline != first.baseline else 1)
+@dataclass
+class _Base:
+    """A baseline: the metric that was first asked with it, and the methods that were compared with it.
+
+    `choices` is how many could have been taken for it by one who had seen their results; 1 if it was new.
+    """
+
+    metric: str
+    choices: int
+    members: set[str]
+
+    @classmethod
+    def of(cls, look: Asked, first: Asked, open_: Mapping[str, frozenset[int]]) -> _Base:
+        seen = look.baseline in open_
+        return cls(first.metric if seen else look.metric, len(open_) if seen else 1, set())
 
 
 def largest_error(n_pairs: Sequence[int], level: float) -> float:

@@ -78,7 +78,7 @@ def _verdict(
     if latest is not None:
         store.note_comparison(latest)
         family = before.family(latest)
-        scores |= {name: _scores_of_gone(store, name, before, runs, study) for name in before.gone}
+        scores |= {name: _scores_of_gone(store, name, before, runs, study) for name in family.gone}
     looks, taken = (rounds.looks, rounds.taken) if rounds else (None, None)
     return compare(scores, study.baseline, metric=study.metric, looks=looks, taken=taken, family=family)
 

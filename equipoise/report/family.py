@@ -88,7 +88,8 @@ class Before:
         asked = [self._asked(comparison, seeds) for comparison in (*self.comparisons, latest)]
         metrics = len(METRICS) + any(comparison.priority is not None for comparison in (*self.comparisons, latest))
         family = _in_rounds(asked) if self.in_rounds else family_of(asked, metrics)
-        return Family(family.stages, family.left, self.gone, tuple(self._notes(asked, metrics)))
+        gone = tuple(name for name in self.gone if name in family.own[-1].pairs)
+        return Family(family.stages, family.left, gone, tuple(self._notes(asked, metrics)))
 
     @property
     def _compared(self) -> list[Compared]:
@@ -103,22 +104,24 @@ class Before:
         return Asked(metric, self.names[_identity(comparison.baseline.recipe)], scores)
 
     def _notes(self, asked: Sequence[Asked], metrics: int) -> list[str]:
-        notes, first, latest = [], asked[0], asked[-1]
+        notes, latest = [], asked[-1]
         if back := self.seeds_back:
             one, listed = len(back) == 1, ", ".join(map(str, back))
             notes.append(
                 f"{'1 seed that was' if one else f'{len(back)} seeds that were'} compared before ({listed}) "
                 f"{'is' if one else 'are'} not in this study any more; {'its' if one else 'their'} runs still count."
             )
-        if first.metric != latest.metric:
-            before = "another priority" if self.comparisons[0].priority else _label(self.comparisons[0].metric)
+        alike = [a for a in asked if a.baseline == latest.baseline]
+        if alike[0].metric != latest.metric:
+            was = self.comparisons[asked.index(alike[0])]
+            before = "another priority" if was.priority else _label(was.metric)
             notes.append(
                 f"The test set was first opened for {before}; {_label(self.study.metric)} was chosen when the results "
                 f"were known, and is judged as one of {metrics} metrics."
             )
-        if first.baseline != latest.baseline:
+        if any(latest.baseline in a.scores for a in asked[: asked.index(alike[0])]):
             notes.append(
-                f"The test set was first opened with {first.baseline} as the baseline; {latest.baseline} was chosen "
+                f"The test set was first opened with {asked[0].baseline} as the baseline; {latest.baseline} was chosen "
                 f"when the results were known, and is judged as one of {len(self.names)}."
             )
         return notes

@@ -75,8 +75,9 @@ def test_a_claim_once_made_stays_and_what_was_compared_counts():
     dropped = compare(scores, "plain", family=family)
     assert [m.name for m in dropped.methods] == ["a", "plain"] and dropped.methods[0].standing == "not separable"
     assert dropped.methods[0].p_holm == 0.0625
-    assert "1 method that was compared before (b) is not in this study any more; it still counts" in (
-        dropped.sentences()[0]
+    assert (
+        "1 method that was compared before (b) is not in this study any more; it still counts"
+        in (dropped.sentences()[0])
     )
 
 
@@ -152,7 +153,9 @@ class Forker:
         without = min(range(9), key=lambda i: self.p(metric, name, 9, without=i))
         if self.claims(name, 9, metric, seeds=[i for i in range(9) if i != without]):
             return True
-        return self.claims("abcd", 9, "accuracy") or self.claims(name, 12, metric) or self.claims("bcd", 12, metric, "a")
+        return (
+            self.claims("abcd", 9, "accuracy") or self.claims(name, 12, metric) or self.claims("bcd", 12, metric, "a")
+        )
 
     def p(self, metric, name, n, without=None):
         d = self.scores[metric][:n, self.names.index(name)] - self.scores[metric][:n, 0]
@@ -164,6 +167,9 @@ def share_of_false_claims(counts, studies):
 
 
 def test_forking_paths_make_no_false_claims():
-    """600 studies without any difference: 5 % and two standard errors of that, where forgetful counting has far more."""
-    assert share_of_false_claims(counts=True, studies=600) <= 0.05 + 2 * 0.009
-    assert share_of_false_claims(counts=False, studies=100) > 0.15
+    """Studies without any difference: 5 % and two standard errors; who forgets earlier looks has far more.
+
+    Of 2,000 studies 4.8 % make a claim, and of 300 without counting 70 %.
+    """
+    assert share_of_false_claims(counts=True, studies=200) <= 0.05 + 2 * 0.0154
+    assert share_of_false_claims(counts=False, studies=40) > 0.3
