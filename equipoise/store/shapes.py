@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
+from ..words import shown
+
 T = TypeVar("T")
 
 
@@ -48,5 +50,4 @@ def maybe(read: Callable[[Any], T]) -> Callable[[Any], T | None]:
 
 
 def _refuse(value: Any, wanted: str) -> Any:
-    shown = repr(value)
-    raise ValueError(f"{shown if len(shown) <= 40 else shown[:39] + '…'} stands where {wanted} should")
+    raise ValueError(f"{shown(value, 40)} stands where {wanted} should")
