@@ -95,6 +95,7 @@ FACTS: frozenset[str] = frozenset(
         "in_channels",
         "head_weight",
         "epochs",
+        "warmup_epochs",
         "batch_size",
         "make_norm",
         "make_head",

@@ -21,7 +21,12 @@ class Weighting(KnowsCounts):
 
     `start` is the share of training after which the weights act (0.8: the last fifth, as deferred
     re-weighting does); until then every sample counts 1.
+
+    `normalize` says what the weighed loss of a batch is divided by: its number of samples, the weights having been
+    normalised once over the classes, or the sum of its weights ("batch"), which keeps the size of the loss.
     """
+
+    normalize = "classes"
 
     def __init__(self, start: float = 0.0, class_counts: checks.Counts | None = None) -> None:
         super().__init__(

@@ -9,6 +9,8 @@ from .. import checks
 from ..core import Output
 from ._base import Weighting
 
+NORMALIZATIONS = ("classes", "batch")
+
 
 def sum_to_num_classes(weights: Tensor, class_counts: Tensor) -> Tensor:
     """Scale `weights` (C,) to sum to C; a class without images gets 0 and the others share the whole sum."""
@@ -26,8 +28,9 @@ class ClassWeighting(Weighting):
 
     class_counts: Tensor
 
-    def __init__(self, class_counts: checks.Counts, start: float) -> None:
+    def __init__(self, class_counts: checks.Counts, start: float, normalize: str) -> None:
         super().__init__(start, class_counts)
+        self.normalize = checks.one_of("normalize", normalize, NORMALIZATIONS)
 
     @property
     def class_weights(self) -> Tensor:

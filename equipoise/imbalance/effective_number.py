@@ -46,6 +46,8 @@ class EffectiveNumber(ClassWeighting):
         beta: 0 weighs all classes alike, 1 by inverse frequency. The paper tries 0.9, 0.99, 0.999 and 0.9999;
             0.9999 is its best on CIFAR-10 and what deferred re-weighting (LDAM-DRW, MFW) uses.
         start: share of training after which the weights act; deferred re-weighting is 0.8.
+        normalize: "classes" divides the batch's weighed loss by its number of samples, as the paper does; "batch" by
+            the sum of its weights, as deferred re-weighting (LDAM-DRW) and all that borrow it do.
 
     Differs from the paper: a class without images gets weight 0, where the formula divides by zero; the weights
     of the others then sum to C.
@@ -59,8 +61,10 @@ class EffectiveNumber(ClassWeighting):
     Reference: Cui, Jia, Lin, Song, Belongie. Class-Balanced Loss Based on Effective Number of Samples. CVPR 2019.
     """
 
-    def __init__(self, class_counts: checks.Counts, beta: float = 0.9999, start: float = 0.0) -> None:
-        super().__init__(class_counts, start)
+    def __init__(
+        self, class_counts: checks.Counts, beta: float = 0.9999, start: float = 0.0, normalize: str = "classes"
+    ) -> None:
+        super().__init__(class_counts, start, normalize)
         self.beta = checks.between("beta", beta, 0, 1)
 
     def derived(self, counts: Tensor) -> Tensor:

@@ -35,6 +35,8 @@ class InverseFrequency(ClassWeighting):
         class_counts: training images of each class, n_c.
         power: p; 1 is inverse frequency, 0.5 its smoothed form (Mahajan et al. 2018), 0 weighs all classes alike.
         start: share of training after which the weights act.
+        normalize: "classes" divides the batch's weighed loss by its number of samples, "batch" by the sum of its
+            weights.
 
     Differs from the paper: the weights sum to C, so that the size of the loss is comparable between methods. A class
     without images gets weight 0, where the formula divides by zero; the weights of the others then sum to C.
@@ -46,8 +48,10 @@ class InverseFrequency(ClassWeighting):
     Reference: Huang, Li, Loy, Tang. Learning Deep Representation for Imbalanced Classification. CVPR 2016.
     """
 
-    def __init__(self, class_counts: checks.Counts, power: float = 1.0, start: float = 0.0) -> None:
-        super().__init__(class_counts, start)
+    def __init__(
+        self, class_counts: checks.Counts, power: float = 1.0, start: float = 0.0, normalize: str = "classes"
+    ) -> None:
+        super().__init__(class_counts, start, normalize)
         self.power = checks.at_least("power", power, 0)
 
     def derived(self, counts: Tensor) -> Tensor:

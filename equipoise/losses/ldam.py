@@ -48,7 +48,7 @@ class LDAMLoss(FusedLoss):
         scale: s, the inverse temperature of the cosines; 30 is the released code's.
 
     Differs from the paper: nothing known. Deferred re-weighting (LDAM-DRW) is a weighting:
-    ``effective_number(beta=0.9999, start=0.8)``.
+    ``effective_number(beta=0.9999, start=0.8, normalize='batch')``.
 
     Example:
         >>> LDAMLoss([10000, 16], scale=4.0)(torch.tensor([[0.5, 0.5]]), torch.tensor([1]))

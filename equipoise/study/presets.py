@@ -12,7 +12,7 @@ from typing import Any
 
 from ..core import known
 
-DRW = "effective_number(beta=0.9999, start=0.8)"
+DRW = "effective_number(beta=0.9999, start=0.8, normalize='batch')"
 
 
 @dataclass(frozen=True)

@@ -49,8 +49,9 @@ class Run:
         self.feed = feed_of(task.train.images, self.batch_size, device)
         self._build({**task.facts(), "batch_size": self.batch_size}, weights)
         self.steps_per_epoch = self.sampler.epoch_length // self.batch_size  # every batch is full: shapes stay fixed
-        schedule = Spec.parse(plan.schedule).build("schedule", epochs=plan.epochs)
-        rates = learning_rates(schedule, plan.lr, plan.epochs, float(plan.warmup or 0), self.steps_per_epoch)
+        warmup = float(plan.warmup or 0)
+        schedule = Spec.parse(plan.schedule).build("schedule", epochs=plan.epochs, warmup_epochs=warmup)
+        rates = learning_rates(schedule, plan.lr, plan.epochs, warmup, self.steps_per_epoch)
         self.rates = rates.to(device, torch.float32)
         self.lr = torch.zeros((), device=device)
         self.optimizer = torch.optim.SGD(

@@ -12,16 +12,17 @@ from ..losses import Loss
 
 
 class Terms(NamedTuple):
-    """`total` is what is minimised; `per_sample` (N,) is the weighed loss before its mean."""
+    """`total` is what is minimised; `per_sample` (N,) is the weighed loss before the batch is normalised."""
 
     total: Tensor
     per_sample: Tensor
 
 
 class Objective(nn.Module):
-    r"""mean over n of  λ·w(y)·ℓ(z, y) + (1−λ)·w(y′)·ℓ(z, y′), plus the penalty.
+    """The sum over the batch of λ·w(y)·ℓ(z, y) + (1−λ)·w(y′)·ℓ(z, y′), divided by N, plus the penalty.
 
-    A loss never sees soft labels, never weighs and never reduces, so any loss goes with any weighting and any mixing.
+    A weighting may ask to divide by the sum of λ·w(y) + (1−λ)·w(y′) instead (`Weighting.normalize`). A loss never sees
+    soft labels, never weighs and never reduces, so any loss goes with any weighting and any mixing.
     """
 
     def __init__(self, loss: Loss, weighting: Weighting | None = None, penalty: nn.Module | None = None) -> None:
@@ -29,14 +30,26 @@ class Objective(nn.Module):
         self.loss, self.weighting, self.penalty = loss, weighting, penalty
 
     def forward(self, out: Output, batch: Batch, progress: Tensor | float = 1.0) -> Terms:
-        values = self._weighed(out, batch.target, progress)
+        values, weights = self._weighed(out, batch.target, progress)
         if batch.other is not None and batch.lam is not None:
-            values = batch.lam * values + (1 - batch.lam) * self._weighed(out, batch.other, progress)
-        total = values.mean()
+            other_values, other_weights = self._weighed(out, batch.other, progress)
+            values = batch.lam * values + (1 - batch.lam) * other_values
+            weights = batch.lam * weights + (1 - batch.lam) * other_weights
+        total = self.normalized(values, weights)
         if self.penalty is not None:
             total = total + self.penalty(out, batch)
         return Terms(total, values)
 
-    def _weighed(self, out: Output, target: Tensor, progress: Tensor | float) -> Tensor:
-        values = self.loss.per_sample(out.logits, target)
-        return values if self.weighting is None else self.weighting(target, out, progress) * values
+    def weights(self, out: Output, target: Tensor, progress: Tensor | float) -> Tensor | float:
+        """How much each sample counts, (N,), or 1 for all."""
+        return 1.0 if self.weighting is None else self.weighting(target, out, progress)
+
+    def normalized(self, values: Tensor, weights: Tensor | float) -> Tensor:
+        """The loss of the batch from the weighed losses (N,) of its samples and what they were weighed by."""
+        if isinstance(weights, Tensor) and self.weighting is not None and self.weighting.normalize == "batch":
+            return values.sum() / weights.sum()
+        return values.mean()
+
+    def _weighed(self, out: Output, target: Tensor, progress: Tensor | float) -> tuple[Tensor, Tensor | float]:
+        weights = self.weights(out, target, progress)
+        return weights * self.loss.per_sample(out.logits, target), weights

@@ -33,10 +33,10 @@ def steps(epochs: int, at: tuple[float, ...] = (0.8, 0.9), factor: float = 0.01)
 
 
 @register("exponential", kind="schedule")
-def exponential(epochs: int, factor: float = 0.975) -> Schedule:
-    """Multiplied by `factor` every epoch (the loss functions study: 0.975)."""
+def exponential(epochs: int, factor: float = 0.975, warmup_epochs: float = 0.0) -> Schedule:
+    """Multiplied by `factor` every epoch after the warm-up (the loss functions study: 0.975)."""
     checks.above("factor", factor, 0)
-    return lambda epoch: factor**epoch
+    return lambda epoch: factor ** max(0.0, epoch - warmup_epochs)
 
 
 def learning_rates(schedule: Schedule, peak: float, epochs: int, warmup: float, steps_per_epoch: int) -> Tensor:

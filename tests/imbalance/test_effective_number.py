@@ -64,7 +64,7 @@ def test_module_looks_the_weights_up():
 
 def test_text_and_repr():
     weighting = Spec.parse("effective_number(beta=0.99, start=0.8)").build("weighting", class_counts=[30, 3])
-    assert repr(weighting) == "EffectiveNumber(class_counts=[30, 3], beta=0.99, start=0.8)"
+    assert repr(weighting) == "EffectiveNumber(class_counts=[30, 3], beta=0.99, start=0.8, normalize='classes')"
 
 
 @pytest.mark.parametrize("beta", [-0.1, 1.1, float("nan")])

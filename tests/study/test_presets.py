@@ -23,7 +23,7 @@ def test_decay_of_the_objectives_is_lambda_over_eta():
 def test_options_beside_a_preset_win():
     assert expanded({"preset": "LDAM-DRW", "loss": "focal"}) == {
         "loss": "focal",
-        "weighting": "effective_number(beta=0.9999, start=0.8)",
+        "weighting": "effective_number(beta=0.9999, start=0.8, normalize='batch')",
     }
     assert expanded({"epochs": 3}) == {"epochs": 3}
     with pytest.raises(EquipoiseError, match="no preset is named 'LDAM-DWR'. Did you mean 'LDAM-DRW'"):

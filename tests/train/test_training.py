@@ -99,6 +99,15 @@ def test_steps_and_exponential():
     assert exponential(3) == 0.125
 
 
+def test_exponential_decay_begins_after_the_warm_up():
+    """The loss functions study on ImageNet: linearly to 1.6 in ten epochs, then 0.975 of it every epoch."""
+    run = make_run({"schedule": "exponential(factor=0.975)", "lr": 1.6, "warmup": 10, "epochs": 30})
+    rates = run.rates.reshape(30, -1)
+    assert rates.max().item() == pytest.approx(1.6)
+    assert rates[10, 0].item() == pytest.approx(1.6)
+    assert rates[15, 0].item() == pytest.approx(1.6 * 0.975**5)
+
+
 # -- decay -------------------------------------------------------------------------------------------------------------
 
 
@@ -133,6 +142,8 @@ def test_objective_against_the_formula():
     expected = np.mean(lam * weights[target] * ce(target) + (1 - lam) * weights[other] * ce(other))
 
     class Fixed(torch.nn.Module):
+        normalize = "classes"
+
         def forward(self, target, out, progress):
             return torch.tensor(weights)[target]
 
@@ -140,6 +151,38 @@ def test_objective_against_the_formula():
     terms = Objective(CrossEntropyLoss(), Fixed())(Output(torch.tensor(logits)), batch, 0.0)
     assert terms.total.item() == pytest.approx(expected, rel=1e-12)
     assert terms.per_sample.shape == (5,)
+
+
+def test_weights_normalised_over_the_batch_are_a_weighted_mean():
+    """As `torch.nn.CrossEntropyLoss(weight=…)` reduces, which deferred re-weighting uses."""
+    logits, target = torch.randn(6, 3, dtype=torch.float64), torch.tensor([0, 0, 0, 1, 2, 0])
+    weighting = EffectiveNumber([900, 90, 9], beta=0.999, normalize="batch")
+    weights = weighting.class_weights.double()
+    expected = torch.nn.functional.cross_entropy(logits, target, weights)
+    batch = Batch(torch.zeros(6), target)
+    objective = Objective(CrossEntropyLoss(), weighting)
+    torch.testing.assert_close(objective(Output(logits), batch).total, expected, rtol=1e-6, atol=0)
+    assert (
+        Objective(CrossEntropyLoss(), EffectiveNumber([900, 90, 9], beta=0.999))(Output(logits), batch).total
+        != expected
+    )
+
+
+def test_with_two_labels_the_mixed_weights_divide():
+    rng = np.random.default_rng(1)
+    logits, lam = rng.normal(size=(4, 2)), rng.random(4)
+    target, other = np.array([0, 1, 0, 0]), np.array([1, 1, 0, 1])
+    weighting = EffectiveNumber([50, 5], beta=0.99, normalize="batch")
+    w = weighting.class_weights.double().numpy()
+    log_p = logits - np.log(np.exp(logits).sum(1, keepdims=True))
+    upper = lower = 0.0
+    for i in range(4):
+        for share, label in ((lam[i], target[i]), (1 - lam[i], other[i])):
+            upper += share * w[label] * -log_p[i, label]
+            lower += share * w[label]
+    batch = Batch(torch.zeros(4), torch.tensor(target), torch.tensor(other), torch.tensor(lam))
+    total = Objective(CrossEntropyLoss(), weighting)(Output(torch.tensor(logits)), batch).total
+    assert total.item() == pytest.approx(upper / lower, rel=1e-6)
 
 
 def test_deferred_weights_start_where_they_should():

@@ -39,7 +39,7 @@ def weight_corrections(
     year=2020,
     arxiv="2003.10780",
     neutral={"start": 1.0},
-    companions={"weighting": "effective_number(beta=0.9999, start=0.8)"},
+    companions={"weighting": "effective_number(beta=0.9999, start=0.8, normalize='batch')"},
 )
 class DomainAdaptation(Deferred):
     r"""Adds to each sample's class weight what helps on balanced images: inside a class samples differ too.
@@ -93,9 +93,7 @@ class DomainAdaptation(Deferred):
         with run.precision():
             out = run.network.output(batch.inputs)
         loss = objective.loss.per_sample(out.logits, batch.target)
-        weight = torch.ones_like(loss)
-        if objective.weighting is not None:
-            weight = objective.weighting(batch.target, out, run.progress)
+        weight = torch.ones_like(loss) * objective.weights(out, batch.target, run.progress)
         meta = self.meta.draw(run, len(batch.target))
         # the virtual step starts from the same pass as the real one
         eps = weight_corrections(
@@ -103,4 +101,4 @@ class DomainAdaptation(Deferred):
         )
         values = (weight + eps) * loss
         penalty = 0 if objective.penalty is None else objective.penalty(out, batch)
-        return Terms(values.mean() + penalty, values)
+        return Terms(objective.normalized(values, weight) + penalty, values)
