@@ -104,7 +104,9 @@ FACTS: frozenset[str] = frozenset(
 )
 
 # Arguments for use in one's own loop, never part of a recipe.
-_PLAIN_USE = frozenset({"reduction", "seed", "rank", "num_replicas"})
+_PLAIN_USE = frozenset(
+    {"reduction", "seed", "rank", "num_replicas", "affine", "track_running_stats", "device", "dtype"}
+)
 
 
 @dataclass(frozen=True)

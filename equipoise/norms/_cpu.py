@@ -18,7 +18,7 @@ from .. import native
 from ..core import full_precision
 from ..native import norms as kernels
 from . import _columns, _rows
-from ._groups import Statistics, is_channels_last, twice_differentiable
+from ._groups import Statistics, is_channels_last, layout_of, twice_differentiable, typed
 from ._moments import near_zero, pool
 
 
@@ -27,10 +27,10 @@ def block_norm(
 ) -> tuple[Tensor, Statistics]:
     """x normalized in blocks of `size` examples, the last with all that is left; and the statistics of the batch."""
     values, _ = _dense(full_precision(x))
-    weight, bias = (t if t is None else _typed(t, values) for t in (weight, bias))  # the kernels want one type for all
+    weight, bias = (typed(t, values.dtype) for t in (weight, bias))  # the kernels want one type for all
     if values.numel() and native.suits(values, weight, bias):
         y, batch = native_block_norm(values, weight, bias, size, blocks, groups, eps)
-        return _typed(y, x), batch
+        return typed(y, x.dtype), batch
     n, cut = len(x), (blocks - 1) * size
     if blocks == 1 or n == size * blocks:
         y, mean, var = BlockNorm.apply(values, weight, bias, blocks, groups, eps)
@@ -122,11 +122,10 @@ def weighed(
 ) -> Tensor:
     """`example_weighted_norm` without gradients."""
     values, layout = _dense(full_precision(x))
-    mean, var = _typed(mean, values), _typed(var, values)
-    weight, bias = (t if t is None else _typed(t, values) for t in (weight, bias))
+    mean, var, weight, bias = (typed(t, values.dtype) for t in (mean, var, weight, bias))
     if values.numel() and native.suits(values, mean, var, weight, bias):
         y = kernels.weigh(values, layout is _columns, mean, var, weight, bias, alpha, eps, groups)
-        return _typed(y, x)
+        return typed(y, x.dtype)
     # an example far from the moving mean raises σ² with it: where the moving statistics are near 0 in this sense, so
     # are the mixed ones, unless they are nearly the example's alone
     careful = alpha > 0.9 or not near_zero(mean, var, eps)
@@ -146,11 +145,6 @@ def _dense(x: Tensor) -> tuple[Tensor, ModuleType]:
     return x.contiguous(), _rows
 
 
-def _typed(values: Tensor, x: Tensor) -> Tensor:
-    """`values` in the type of x."""
-    return values if values.dtype == x.dtype else values.to(x.dtype)
-
-
 def _like(grad: Tensor, x: Tensor) -> Tensor:
     """`grad` as it lies in memory where it lies as x does, else a copy that does."""
-    return grad.contiguous(memory_format=torch.channels_last if is_channels_last(x) else torch.contiguous_format)
+    return grad.contiguous(memory_format=layout_of(x))

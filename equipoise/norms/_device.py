@@ -5,11 +5,28 @@ from __future__ import annotations
 import importlib.util
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
+from ..tracing import is_watched
+
+_PLAIN = (Tensor, nn.Parameter)
 _HAS_TRITON = importlib.util.find_spec("triton") is not None
 
 
-def on_triton(x: Tensor) -> bool:
-    """Whether `x` lies on an NVIDIA or AMD GPU with Triton installed, and nobody is tracing the computation."""
-    return _HAS_TRITON and x.is_cuda and not torch.compiler.is_compiling()
+def on_triton(*tensors: Tensor | None) -> bool:
+    """Whether these lie on an NVIDIA or AMD GPU with Triton installed, as the numbers that kernels read."""
+    given = [t for t in tensors if t is not None]
+    return _HAS_TRITON and all(t.is_cuda for t in given) and is_plain(*given)
+
+
+def is_plain(*tensors: Tensor | None) -> bool:
+    """Whether these are dense tensors, and nobody traces, maps or intercepts what is done with them.
+
+    Everything else takes the formula in PyTorch's operations, which work on whatever comes.
+    """
+    if is_watched():
+        return False
+    for t in tensors:
+        if t is not None and (type(t) not in _PLAIN or t.layout is not torch.strided or t.is_neg()):
+            return False
+    return True

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from .. import native
 from ..core import full_precision
-from ._device import on_triton
+from ._device import is_plain, on_triton
 
 
 class Block(NamedTuple):
@@ -62,12 +62,12 @@ def grouped_norm(
     Takes the fastest way there is: on a GPU fused kernels, or batch norm where there is one block for each channel; on
     the CPU kernels in C, or PyTorch's on suitable views; else `grouped_norm_plain`, which is the reference for all.
     """
-    n, groups = len(x), block.groups
+    n, groups = x.shape[0], block.groups
     size, blocks = split_examples(n, block.examples, 2 if block.alone else x.shape[1:].numel() // groups)
     one_channel = groups == x.shape[1]
     if x.device.type != "cpu" and one_channel and blocks == 1 and x.numel() > groups:
         return whole_batch_norm(x, weight, bias, eps)
-    if on_triton(x) and x.dtype != torch.float64:
+    if on_triton(x, weight, bias) and x.dtype != torch.float64:
         if one_channel:
             from ._triton import GhostNormTriton
 
@@ -77,7 +77,7 @@ def grouped_norm(
 
         y, mean, var = BlockNormTriton.apply(x, weight, bias, size, blocks, groups, eps)
         return y, Statistics(mean, var, 1, n)
-    if x.device.type == "cpu" and not torch.compiler.is_compiling():
+    if x.device.type == "cpu" and is_plain(x, weight, bias):
         from ._cpu import block_norm
 
         return block_norm(x, weight, bias, size, blocks, groups, eps)
@@ -87,16 +87,17 @@ def grouped_norm(
 
 def batch_norm(x: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float) -> tuple[Tensor, Tensor, Tensor]:
     """PyTorch's batch norm over the whole batch, with mean and unbiased variance (C,) of the batch."""
-    like = full_precision(x) if weight is None else weight
+    dtype = full_precision(x).dtype
+    weight, bias = typed(weight, dtype), typed(bias, dtype)
     # with a momentum of 1 the kernel leaves the statistics of this batch in what it takes for moving averages
-    mean, var = torch.zeros(2, x.shape[1], dtype=like.dtype, device=x.device).unbind()
+    mean, var = torch.zeros(2, x.shape[1], dtype=dtype, device=x.device).unbind()
     return F.batch_norm(x, mean, var, weight, bias, True, 1.0, eps), mean, var
 
 
 def whole_batch_norm(x: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float) -> tuple[Tensor, Statistics]:
     """Batch norm over the whole batch, and its statistics."""
     n, channels = x.shape[:2]
-    if native.suits(x, weight, bias) and x.numel() > channels:
+    if native.suits(x, weight, bias):
         from ._cpu import native_block_norm
 
         return native_block_norm(x, weight, bias, n, 1, channels, eps)
@@ -109,34 +110,51 @@ def grouped_norm_plain(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The formula: (x - mean) / sqrt(variance + eps) over each block, then γ and β of the channel."""
     values, cut = full_precision(x), (blocks - 1) * size
-    if blocks == 1 or len(x) == size * blocks:
+    if blocks == 1 or x.shape[0] == size * blocks:
         y = _standardized(values, blocks, groups, eps)
     else:
         first, last = values[:cut], values[cut:]
         y = torch.cat([_standardized(first, blocks - 1, groups, eps), _standardized(last, 1, groups, eps)])
-    if weight is not None:
-        y = y * broadcast(weight[None], x)
-    if bias is not None:
-        y = y + broadcast(bias[None], x)
+    y = affine(y, weight, bias)
     with torch.no_grad():
         var, mean = torch.var_mean(values, [d for d in range(x.dim()) if d != 1], correction=0)
-    layout = torch.channels_last if is_channels_last(x) else torch.contiguous_format
-    return y.to(x.dtype).contiguous(memory_format=layout), mean, var
+    return y.to(x.dtype).contiguous(memory_format=layout_of(x)), mean, var
+
+
+def fixed_norm(x: Tensor, mean: Tensor, var: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float) -> Tensor:
+    """x normalized with the given mean and variance (C,). They are float32 for half-precision x, and so γ and β."""
+    dtype = full_precision(x).dtype
+    mean, var, weight, bias = (typed(t, dtype) for t in (mean, var, weight, bias))
+    return F.batch_norm(x, mean, var, weight, bias, False, 0.0, eps)
+
+
+def affine(x: Tensor, weight: Tensor | None, bias: Tensor | None) -> Tensor:
+    """x · γ + β."""
+    y = x if weight is None else x * broadcast(weight[None], x)
+    return y if bias is None else y + broadcast(bias[None], x)
+
+
+def typed(values: Any, dtype: torch.dtype) -> Any:
+    """`values`, where there are any, in another type."""
+    return values if values is None or values.dtype == dtype else values.to(dtype)
+
+
+def layout_of(x: Tensor) -> torch.memory_format:
+    """Channels last where x lies so, else contiguous: the layouts that kernels know."""
+    last = {4: torch.channels_last, 5: torch.channels_last_3d}.get(x.dim())
+    return last if last is not None and x.is_contiguous(memory_format=last) else torch.contiguous_format
 
 
 def is_channels_last(x: Tensor) -> bool:
-    return x.dim() == 4 and x.is_contiguous(memory_format=torch.channels_last)
+    return layout_of(x) is not torch.contiguous_format
 
 
 def pool_channels(mean: Tensor, var: Tensor, groups: int) -> tuple[Tensor, Tensor]:
     """Moments (…, C) of channels -> those of the channel group they belong to, (…, C) again."""
-    width = mean.shape[-1] // groups
-    if width == 1:
-        return mean, var
-    mean, var = mean.unflatten(-1, (groups, width)), var.unflatten(-1, (groups, width))
-    center = mean.mean(-1, keepdim=True)
-    var = (var + (mean - center).square()).mean(-1)
-    return center.squeeze(-1).repeat_interleave(width, -1), var.repeat_interleave(width, -1)
+    mean, var = mean.unflatten(-1, (groups, -1)), var.unflatten(-1, (groups, -1))
+    center = mean.mean(-1, keepdim=True).expand_as(mean)
+    var = (var + (mean - center).square()).mean(-1, keepdim=True).expand_as(mean)
+    return center.flatten(-2), var.flatten(-2)
 
 
 def twice_differentiable(
@@ -158,7 +176,7 @@ def _standardized(x: Tensor, blocks: int, groups: int, eps: float) -> Tensor:
 
 def broadcast(values: Tensor, x: Tensor) -> Tensor:
     """(N, C) -> (N, C, 1, …), to broadcast against x."""
-    return values.view(*values.shape, *[1] * (x.dim() - 2))
+    return values[(..., *[None] * (x.dim() - 2))]
 
 
 def split_examples(n: int, examples: int, values: int) -> tuple[int, int]:

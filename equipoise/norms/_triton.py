@@ -10,7 +10,7 @@ import triton
 from torch import Tensor
 
 from . import _triton_kernels as kernels
-from ._groups import is_channels_last, twice_differentiable
+from ._groups import is_channels_last, layout_of, twice_differentiable
 
 
 class GhostNormTriton(torch.autograd.Function):
@@ -52,9 +52,7 @@ class GhostNormTriton(torch.autograd.Function):
             found = twice_differentiable(grad, x, weight, bias, size, blocks, x.shape[1], eps)
             return *found, None, None, None
         columns = is_columns(x)
-        grad = grad.contiguous(
-            memory_format=torch.channels_last if columns and x.dim() == 4 else torch.contiguous_format
-        )
+        grad = grad.contiguous(memory_format=layout_of(x))
         dx = torch.empty_like(x)
         options = {"WEIGHT": weight is not None}
         with on(x):

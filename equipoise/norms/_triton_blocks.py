@@ -14,7 +14,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from ._groups import is_channels_last, twice_differentiable
+from ._groups import layout_of, twice_differentiable
 from ._triton import dense, is_columns, on
 
 
@@ -42,7 +42,7 @@ class BlockNormTriton(torch.autograd.Function):
         if torch.is_grad_enabled():  # somebody differentiates twice
             found = twice_differentiable(grad, x, weight, bias, size, blocks, groups, eps)
             return *found, None, None, None, None
-        grad = grad.contiguous(memory_format=torch.channels_last if is_channels_last(x) else torch.contiguous_format)
+        grad = grad.contiguous(memory_format=layout_of(x))
         n, channels = x.shape[:2]
         sums, means, dx = _new(x, 2, n, channels), _new(x, 2, blocks, groups), torch.empty_like(x)
         geometry = {"examples": size, "blocks": blocks, "groups": groups, "WEIGHT": weight is not None}

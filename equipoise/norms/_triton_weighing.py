@@ -8,15 +8,14 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from ._triton import is_columns, on
+from ._triton import dense, is_columns, on
 
 
 def example_weighted_triton(
     x: Tensor, mean: Tensor, var: Tensor, weight: Tensor | None, bias: Tensor | None, alpha: float, eps: float
 ) -> Tensor:
     """`example_weighted_norm` on a GPU, for one channel a group and without gradients."""
-    columns = is_columns(x)
-    x = x if columns and x.dim() != 2 else x.contiguous()
+    x, columns = dense(x), is_columns(x)
     n, channels = x.shape[:2]
     positions = x.shape[2:].numel()
     if columns:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Unpack
+
+import torch
+
 from .. import checks
 from ..core import register
-from ._base import Norm
+from ._base import Device, Norm, TorchOptions
 from ._groups import Block, fit_groups
 
 
@@ -28,7 +32,10 @@ class BatchGroupNorm2d(Norm):
         groups: channel groups; 32 is group norm's. Where it does not divide C, the largest number below that does.
         examples: examples that share statistics; 2 is the paper's. One that is left over is normalized by itself.
         eps: 1e-5, as in the authors' code.
-        decay: what the moving averages keep at each batch; 0.99 in the authors' code.
+        decay: what the moving averages keep at each batch; 0.99 in the authors' code. None averages over all batches.
+
+    As PyTorch's norms it also takes `momentum`, which is 1 - decay, `affine`, `bias`, `track_running_stats`, `device`
+    and `dtype`.
 
     Differs from the paper: batches and channels that do not divide evenly, which the authors' code does not take.
     With 48 channels and 32 groups that code makes 48 groups of 1; here it is 24 of 2.
@@ -42,9 +49,17 @@ class BatchGroupNorm2d(Norm):
     """
 
     def __init__(
-        self, num_features: int, groups: int = 32, examples: int = 2, eps: float = 1e-5, decay: float = 0.99
+        self,
+        num_features: int,
+        groups: int = 32,
+        examples: int = 2,
+        eps: float = 1e-5,
+        decay: float | None = 0.99,
+        device: Device = None,
+        dtype: torch.dtype | None = None,
+        **options: Unpack[TorchOptions],
     ) -> None:
-        super().__init__(num_features, eps, decay)
+        super().__init__(num_features, eps, decay, device=device, dtype=dtype, **options)
         self.groups = checks.whole("groups", groups, 1)
         self.examples = checks.whole("examples", examples, 1)
 

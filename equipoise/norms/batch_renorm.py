@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
+from typing import Any, Unpack
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from .. import checks
 from ..core import register
-from ._base import Norm
+from ._base import Device, Norm, TorchOptions
 from ._groups import Block, Statistics, broadcast, grouped_norm
 
 
@@ -51,7 +50,10 @@ class BatchRenorm2d(Norm):
         r_steps: batches after which r_max is reached, 40,000 in the paper.
         d_steps: batches after which d_max is reached, 25,000 in the paper.
         eps: 1e-5, as in the authors' code of the comparison.
-        decay: what the moving averages keep at each batch, 0.99 as in the paper.
+        decay: what the moving averages keep at each batch, 0.99 as in the paper. None averages over all batches.
+
+    As PyTorch's norms it also takes `momentum`, which is 1 - decay, `affine`, `bias`, `track_running_stats`, `device`
+    and `dtype`. Without moving averages it is batch norm.
 
     Differs from the paper: nothing known. `running_std` is the σ of plain inference; example weighing, which changes
     nearly nothing here, uses the moving averages of x and x².
@@ -67,6 +69,8 @@ class BatchRenorm2d(Norm):
 
     running_std: Tensor
     steps: Tensor
+    precise = (*Norm.precise, "running_std")
+    counters = (*Norm.counters, "steps")
 
     def __init__(
         self,
@@ -77,19 +81,22 @@ class BatchRenorm2d(Norm):
         r_steps: int = 40_000,
         d_steps: int = 25_000,
         eps: float = 1e-5,
-        decay: float = 0.99,
+        decay: float | None = 0.99,
+        device: Device = None,
+        dtype: torch.dtype | None = None,
+        **options: Unpack[TorchOptions],
     ) -> None:
-        super().__init__(num_features, eps, decay)
+        super().__init__(num_features, eps, decay, device=device, dtype=dtype, **options)
         self.r_max, self.d_max = checks.at_least("r_max", r_max, 1), checks.at_least("d_max", d_max, 0)
         self.warmup = checks.whole("warmup", warmup)
         self.r_steps, self.d_steps = checks.whole("r_steps", r_steps), checks.whole("d_steps", d_steps)
-        self.register_buffer("running_std", torch.ones(num_features))
-        self.register_buffer("steps", torch.zeros((), dtype=torch.int64))
 
     def block(self) -> Block:
         return Block(sys.maxsize, self.num_features)  # the whole batch
 
     def normalize(self, x: Tensor) -> tuple[Tensor, Statistics]:
+        if self.running_mean is None:
+            return super().normalize(x)
         y, batch = grouped_norm(x, None, None, self.block(), self.eps)
         with torch.no_grad():
             mean, var = batch.merged()
@@ -98,27 +105,36 @@ class BatchRenorm2d(Norm):
             r_max, d_max = renorm_limits(self.steps, *limits)
             r = (std / self.running_std).clamp(1 / r_max, r_max)
             d = ((mean - self.running_mean) / self.running_std).clamp(-d_max, d_max)
-            self.running_std.lerp_(std.to(self.running_std.dtype), 1 - self.decay)
-            self.steps += 1
         scale, shift = (r, d) if self.weight is None else (r * self.weight, d * self.weight)
         shift = shift if self.bias is None else shift + self.bias
         y = y * broadcast(scale[None], x) + broadcast(shift[None], x)
         return y.to(x.dtype), batch
 
-    def infer(self, x: Tensor) -> Tensor:
-        if self.example_weight:
-            return super().infer(x)
+    @torch.no_grad()
+    def track(self, batch: Statistics, rate: float, values: int) -> None:
+        super().track(batch, rate, values)
+        std = (batch.merged()[1] + self.eps).sqrt()
+        self.running_std.lerp_(std.to(self.running_std.dtype), rate)
+        self.steps.add_(1)
+
+    def usual(self) -> tuple[Tensor, Tensor]:
         # the moving deviation has epsilon in it already, and PyTorch takes none of 0
-        var = (self.running_std.square() - self.eps).clamp(min=0)
-        return F.batch_norm(x, self.running_mean, var, self.weight, self.bias, False, 0.0, self.eps)
+        return self.running_mean, (self.running_std.square() - self.eps).clamp(min=0)
 
     @torch.no_grad()
     def set_moving(self, mean: Tensor, var: Tensor) -> None:
         super().set_moving(mean, var)
         self.running_std.copy_((var + self.eps).sqrt())
 
+    @torch.no_grad()
+    def reset_running_stats(self) -> None:
+        """Also starts the schedule again: r and d compare with averages that are forgotten now."""
+        super().reset_running_stats()
+        if self.running_mean is not None:
+            self.running_std.fill_(1)
+
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any) -> None:
-        if (var := state_dict.get(prefix + "running_var")) is not None:
+        if self.running_mean is not None and (var := state_dict.get(prefix + "running_var")) is not None:
             state_dict.setdefault(prefix + "running_std", (var + self.eps).sqrt())
             state_dict.setdefault(prefix + "steps", torch.zeros_like(self.steps))
         super()._load_from_state_dict(state_dict, prefix, *args)

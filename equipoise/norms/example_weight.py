@@ -7,8 +7,10 @@ from contextlib import contextmanager
 from typing import Any
 
 from torch import Tensor, nn
+from torch.fx import Proxy
 
 from .. import checks
+from ._taken_over import as_leaf, not_scriptable, refuse_conversion
 from .weighing import example_weighted_norm
 
 
@@ -62,8 +64,7 @@ def example_weight(network: nn.Module, alpha: float) -> Iterator[list[str]]:
 
 
 def _has_moving_statistics(module: nn.Module) -> bool:
-    names = ("running_mean", "running_var", "eps")
-    return hasattr(module, "own_example_weight") or all(getattr(module, name, None) is not None for name in names)
+    return all(getattr(module, name, None) is not None for name in ("running_mean", "running_var", "eps"))
 
 
 def _get(module: Any) -> float:
@@ -90,6 +91,8 @@ class _Weighted(nn.modules.batchnorm._BatchNorm):
     example_weight: float
 
     def forward(self, x: Tensor) -> Tensor:
+        if isinstance(x, Proxy):
+            return as_leaf(self, x)
         if self.training:
             return super().forward(x)
         self._check_input_dim(x)
@@ -97,6 +100,14 @@ class _Weighted(nn.modules.batchnorm._BatchNorm):
         return example_weighted_norm(
             x, self.running_mean, self.running_var, self.weight, self.bias, self.example_weight, self.eps
         )
+
+    @property
+    def running_var(self) -> Tensor | None:  # type: ignore[override]
+        refuse_conversion(self)
+        return self._buffers["running_var"]
+
+    def __prepare_scriptable__(self) -> nn.Module:
+        raise not_scriptable(self)
 
 
 class ExampleWeightedBatchNorm1d(_Weighted, nn.BatchNorm1d):

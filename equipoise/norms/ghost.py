@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Unpack
+
+import torch
+
 from .. import checks
 from ..core import register
-from ._base import Norm
+from ._base import Device, Norm, TorchOptions
 from ._groups import Block
 
 
@@ -29,11 +33,14 @@ class GhostBatchNorm2d(Norm):
             table 1; it is worth tuning. At 2 or less, batch-group norm serves better.
         eps: 1e-5, as in the authors' code.
         decay: what the moving averages keep at each batch; 0.99 in the authors' code (PyTorch's batch norm: 0.9). They
-            need some 500 batches to arrive; for shorter training keep less.
+            need some 500 batches to arrive; for shorter training keep less. None averages over all batches.
 
     The last ghost batch has what is left over. Where it would have a single value for each channel (one example, one
     position) it joins the one before. The moving averages take one step for each batch, from E[x] and E[x²] over all
     of it, whatever the ghost size. Inference is that of batch norm. Split over processes, each has its own ghosts.
+
+    As PyTorch's norms it also takes `momentum`, which is 1 - decay, `affine`, `bias`, `track_running_stats`, `device`
+    and `dtype`.
 
     Differs from the paper: ghost batches need not divide the batch.
 
@@ -47,8 +54,17 @@ class GhostBatchNorm2d(Norm):
     Normalization. ICLR 2020.
     """
 
-    def __init__(self, num_features: int, ghost_size: int = 16, eps: float = 1e-5, decay: float = 0.99) -> None:
-        super().__init__(num_features, eps, decay)
+    def __init__(
+        self,
+        num_features: int,
+        ghost_size: int = 16,
+        eps: float = 1e-5,
+        decay: float | None = 0.99,
+        device: Device = None,
+        dtype: torch.dtype | None = None,
+        **options: Unpack[TorchOptions],
+    ) -> None:
+        super().__init__(num_features, eps, decay, device=device, dtype=dtype, **options)
         self.ghost_size = checks.whole("ghost_size", ghost_size, 1)
 
     def block(self) -> Block:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any, Unpack
+
+import torch
+
 from .. import checks
 from ..core import register
-from ._base import Norm
+from ._base import Device, Norm, TorchOptions
 from ._groups import Block, fit_groups
 
 
@@ -26,10 +30,14 @@ class GroupNorm2d(Norm):
         num_features: C.
         groups: channel groups; 32 is the paper's. Where it does not divide C, the largest number below that does.
         eps: 1e-5, as in the paper.
-        decay: what the moving averages keep at each batch; 0.99 in the authors' code of example weighing.
+        decay: what the moving averages keep at each batch; 0.99 in the authors' code of example weighing. None averages
+            over all batches.
 
     `example_weight` is 1 here, which is group norm; below 1 the moving averages have a share in inference, which
     helps a little: `tune_example_weight` finds how much.
+
+    As PyTorch's norms it also takes `momentum`, which is 1 - decay, `affine`, `bias`, `track_running_stats`, `device`
+    and `dtype`.
 
     Differs from the paper: it tracks the moving averages of x and x², which training does not use.
 
@@ -43,9 +51,24 @@ class GroupNorm2d(Norm):
 
     own_example_weight = 1.0
 
-    def __init__(self, num_features: int, groups: int = 32, eps: float = 1e-5, decay: float = 0.99) -> None:
-        super().__init__(num_features, eps, decay)
+    def __init__(
+        self,
+        num_features: int,
+        groups: int = 32,
+        eps: float = 1e-5,
+        decay: float | None = 0.99,
+        device: Device = None,
+        dtype: torch.dtype | None = None,
+        **options: Unpack[TorchOptions],
+    ) -> None:
+        super().__init__(num_features, eps, decay, device=device, dtype=dtype, **options)
         self.groups = checks.whole("groups", groups, 1)
 
     def block(self) -> Block:
         return Block(1, fit_groups(self.num_features, self.groups), alone=True)
+
+    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any) -> None:
+        tracked = {prefix + name: buffer for name, buffer in self._buffers.items() if buffer is not None}
+        if not tracked.keys() & state_dict.keys():
+            state_dict.update(tracked)  # PyTorch's group norm, which has no moving averages: ours stay as they are
+        super()._load_from_state_dict(state_dict, prefix, *args)

@@ -11,7 +11,6 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ._base import Norm
 from ._groups import Block, split_examples
 from ._modes import in_mode
 
@@ -46,7 +45,7 @@ def output_range(network: nn.Module, batches: Iterable[Any]) -> list[NormRange]:
 
     Reference: Summers, Dinneen. Four Things Everyone Should Know to Improve Batch Normalization. ICLR 2020.
     """
-    norms = {n: m for n, m in network.named_modules() if isinstance(m, nn.modules.batchnorm._BatchNorm | Norm)}
+    norms = {n: m for n, m in network.named_modules() if isinstance(m, nn.modules.batchnorm._BatchNorm)}
     if not norms:
         raise ValueError(f"{type(network).__name__} has no batch norm")
     ranges = {name: NormRange(name) for name in norms}

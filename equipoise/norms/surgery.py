@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from ..core import Spec
 from ._base import Norm
-from .batch import BatchNorm2d
 
 NormFactory = Callable[[int], nn.Module]
 _AnyBatchNorm = nn.modules.batchnorm._BatchNorm
@@ -19,8 +19,9 @@ _AnyBatchNorm = nn.modules.batchnorm._BatchNorm
 def replace_norm(network: nn.Module, factory: NormFactory | str) -> list[str]:
     """Put a norm made by `factory` in the place of every batch norm of `network`, in place.
 
-    γ and β stay the same parameters, so an optimizer made before still holds them; eps, moving statistics, device,
-    type and mode are taken over. A layer that others of the same network share is made once.
+    γ and β stay the same parameters, so an optimizer made before still holds them; eps, momentum, moving statistics,
+    device, type and mode are taken over. A momentum or decay that is not the default of the new norm was chosen, and
+    stays. A layer that others of the same network share is made once.
 
     Args:
         network: any module that contains `BatchNorm1d`, `2d`, `3d`, `SyncBatchNorm` or our norms.
@@ -33,10 +34,11 @@ def replace_norm(network: nn.Module, factory: NormFactory | str) -> list[str]:
     >>> replace_norm(network, "ghost(ghost_size=16)")
     ['1']
     >>> network[1]
-    GhostBatchNorm2d(num_features=4, ghost_size=16, eps=1e-05, decay=0.99)
+    GhostBatchNorm2d(num_features=4, ghost_size=16, eps=1e-05, decay=0.9)
     """
     make = _from_text(factory) if isinstance(factory, str) else factory
-    found = [(name, module) for name, module in network.named_modules(remove_duplicate=False) if _replaceable(module)]
+    modules = network.named_modules(remove_duplicate=False)
+    found = [(name, module) for name, module in modules if isinstance(module, _AnyBatchNorm)]
     if not found:
         raise ValueError(f"{type(network).__name__} has no batch norm to replace")
     if found[0][0] == "":
@@ -56,10 +58,6 @@ def _from_text(text: str) -> NormFactory:
     return lambda num_features: spec.build("norm", num_features=num_features)
 
 
-def _replaceable(module: nn.Module) -> bool:
-    return isinstance(module, _AnyBatchNorm | Norm)
-
-
 def _channels(module: Any) -> int:
     if not module.num_features:
         raise ValueError(f"{type(module).__name__} does not know its channels yet; run the network once before")
@@ -75,20 +73,35 @@ def _adopt(new: Any, old: Any) -> nn.Module:
     for name in ("weight", "bias"):
         if hasattr(new, name):
             new.register_parameter(name, getattr(old, name))
+    if hasattr(new, "affine"):
+        new.affine = old.affine
     if hasattr(new, "eps"):
         new.eps = old.eps
-    mean, var = old.moving() if hasattr(old, "moving") else (old.running_mean, old.running_var)
-    if mean is not None and hasattr(new, "set_moving"):
+    if hasattr(new, "momentum") and new.momentum == _default_momentum(type(new)):
+        new.momentum = old.momentum
+    if old.running_mean is not None and getattr(new, "running_mean", None) is not None:
+        _adopt_moving(new, *(old.moving() if hasattr(old, "moving") else (old.running_mean, old.running_var)))
+        new.num_batches_tracked.copy_(old.num_batches_tracked)
+    return new.train(old.training)
+
+
+def _adopt_moving(new: Any, mean: Tensor, var: Tensor) -> None:
+    if hasattr(new, "set_moving"):
         new.set_moving(mean, var)
-    elif mean is not None and getattr(new, "running_var", None) is not None:
+    else:
         new.running_mean.copy_(mean)
         new.running_var.copy_(var)
-    return new.train(old.training)
+
+
+def _default_momentum(norm: type) -> float | None:
+    """What a norm has unless it is told another."""
+    defaults = {name: p.default for name, p in inspect.signature(norm).parameters.items()}
+    return defaults["momentum"] if "momentum" in defaults else 1 - defaults.get("decay", 1.0)
 
 
 def _with_what_follows(old: Any, new: nn.Module) -> nn.Module:
     """timm's batch norms end with an activation of their own, which must not get lost; of others we do not know."""
-    known = (_AnyBatchNorm.forward, nn.SyncBatchNorm.forward, BatchNorm2d.forward)
+    known = (_AnyBatchNorm.forward, nn.SyncBatchNorm.forward)
     if isinstance(old, Norm) or type(old).forward in known or hasattr(old, "example_weight"):
         return new
     if not isinstance(getattr(old, "act", None), nn.Module):

@@ -6,8 +6,8 @@ import torch
 from torch import Tensor
 
 from ..core import full_precision
-from ._device import on_triton
-from ._groups import broadcast, pool_channels
+from ._device import is_plain, on_triton
+from ._groups import affine, broadcast, pool_channels
 
 
 def example_weighted_norm(
@@ -38,33 +38,49 @@ def example_weighted_norm(
 
     Reference: Summers, Dinneen. Four Things Everyone Should Know to Improve Batch Normalization. ICLR 2020.
     """
-    groups = groups or x.shape[1]
-    if not len(x):
-        return x
-    graph = torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in (x, weight, bias))
-    if on_triton(x) and x.dtype != torch.float64 and not graph:
-        if groups < x.shape[1]:
-            from ._triton_blocks import weighed_groups
+    tensors = x, mean, var, weight, bias
+    if is_plain(*tensors) and x.numel() and not _keeps_graph(*tensors):
+        if x.is_cpu:
+            from ._cpu import weighed
 
-            return weighed_groups(x, mean, var, weight, bias, alpha, eps, groups)
-        from ._triton_weighing import example_weighted_triton
-
-        return example_weighted_triton(x, mean, var, weight, bias, alpha, eps)
-    if x.device.type == "cpu" and not graph and not torch.compiler.is_compiling():
-        from ._cpu import weighed
-
-        return weighed(x, mean, var, weight, bias, alpha, eps, groups)
+            return weighed(x, mean, var, weight, bias, alpha, eps, groups or x.shape[1])
+        if on_triton(*tensors) and x.dtype != torch.float64:
+            return _on_triton(x, mean, var, weight, bias, alpha, eps, groups)
     values = full_precision(x)
-    rows = values.flatten(2)
+    rows = values.flatten(2) if x.dim() > 2 else values[:, :, None]
     own_mean = rows.mean(2)
     own_var = (rows - own_mean[:, :, None]).square().mean(2)
-    own_mean, own_var = pool_channels(own_mean, own_var, groups)
-    mean, var = pool_channels(mean.to(own_mean.dtype), var.to(own_mean.dtype), groups)
+    mean, var = mean.to(own_mean.dtype), var.to(own_mean.dtype)
+    if groups is not None:
+        own_mean, own_var = pool_channels(own_mean, own_var, groups)
+        mean, var = pool_channels(mean, var, groups)
 
     gap = own_mean - mean
     mu = mean + alpha * gap
     rstd = (alpha * own_var + (1 - alpha) * var + alpha * (1 - alpha) * gap.square() + eps).rsqrt()
 
     y = (values - broadcast(mu, x)) * broadcast(rstd, x)
-    y = y if weight is None else y * broadcast(weight[None], x)
-    return (y if bias is None else y + broadcast(bias[None], x)).to(x.dtype)
+    return affine(y, weight, bias).to(x.dtype)
+
+
+def _keeps_graph(*tensors: Tensor | None) -> bool:
+    return torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in tensors)
+
+
+def _on_triton(
+    x: Tensor,
+    mean: Tensor,
+    var: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    alpha: float,
+    eps: float,
+    groups: int | None,
+) -> Tensor:
+    if groups is not None and groups < x.shape[1]:
+        from ._triton_blocks import weighed_groups
+
+        return weighed_groups(x, mean, var, weight, bias, alpha, eps, groups)
+    from ._triton_weighing import example_weighted_triton
+
+    return example_weighted_triton(x, mean, var, weight, bias, alpha, eps)
