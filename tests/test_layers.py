@@ -25,6 +25,7 @@ ALLOWED = {
     "tracing": set(),
     "native": {"tracing"},
     **{name: BASE for name in METHODS},
+    "models": BASE | {"norms"},  # it exchanges those of another library's network
     "norms": BASE | {"native"},
     "losses": BASE | {"native"},
     "train": BASE | METHODS,

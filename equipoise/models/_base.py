@@ -28,6 +28,11 @@ class Network(nn.Module):
     feature_dim: int
     head: nn.Module
 
+    @property
+    def sites(self) -> tuple[str, ...]:
+        """Where a mixing may act, by name: on the images, or on what the module of that name puts out."""
+        return ("input", *self.stages)
+
     def features_of(self, feature_map: Tensor) -> Tensor:
         """(N, c, h, w) -> (N, d)."""
         return feature_map.mean((2, 3))

@@ -6,10 +6,13 @@ import importlib
 from contextlib import ExitStack
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from ..core import EquipoiseError, Output, Spec, did_you_mean
-from ._base import HeadFactory, Network
+from ..tracing import is_watched
+from ._base import Network
+from .linear import LinearHead
 
 ZOOS = {"timm": "timm", "torchvision": "torchvision.models"}
 
@@ -54,6 +57,15 @@ class TorchNetwork(Network):
         self.stages = tuple(f"body.{name}" for name, _ in body.named_children() if name != top)
         self.map_name: str | None = None  # the module whose output is the feature map, known after the first pass
         self._passed = False
+
+    @property
+    def sites(self) -> tuple[str, ...]:
+        return ("input", *(f"body.{name}" for name, _ in self.body.named_modules() if name))
+
+    def forward(self, x: Tensor) -> Tensor:
+        if self._passed or is_watched():
+            return self.head(self.body(x))  # no hooks, which exporters do not understand
+        return self._first_output(x).logits
 
     def output(self, x: Tensor) -> Output:
         if not self._passed:
@@ -105,26 +117,55 @@ class _Seen:
         return note
 
 
-def zoo_model(text: str, num_classes: int, in_channels: int, make_head: HeadFactory) -> TorchNetwork:
-    """``timm/NAME`` or ``torchvision/NAME``, with parameters of that library: ``timm/resnet18(pretrained=True)``."""
+def zoo_model(text: str, num_classes: int, in_channels: int) -> TorchNetwork:
+    """``timm/NAME`` or ``torchvision/NAME``, with parameters of that library: ``timm/resnet18(pretrained=True)``.
+
+    On the meta device no weights are fetched: there they would be lost.
+    """
     library, _, call = text.partition("/")
     if library not in ZOOS:
         raise EquipoiseError(f"no library of networks is named {library!r}.{did_you_mean(library, ZOOS)}")
-    try:
-        zoo = importlib.import_module(ZOOS[library])
-    except ImportError:
-        raise EquipoiseError(f"{text} needs {library}, which is not installed: pip install equipoise[zoo]") from None
+    zoo = _imported(text, library)
     name, paren, inner = call.partition("(")
     params = dict(Spec.parse(f"{library}({inner}").params) if paren else {}
     known = zoo.list_models()
     if name.partition(".")[0] not in known:  # timm names pretrained weights after a dot
         raise EquipoiseError(f"{library} has no network named {name!r}.{did_you_mean(name, known)}")
-    if library == "timm":
-        network = zoo.create_model(name, in_chans=in_channels, **params)
-    elif in_channels == 3:
-        network = zoo.get_model(name, **params)
-    else:
-        raise EquipoiseError(f"torchvision's networks take 3 channels, not {in_channels}; timm's take any number")
+    if torch.get_default_device().type == "meta":
+        params = {key: value for key, value in params.items() if key not in ("pretrained", "weights")}
+    try:
+        network = _MAKERS[library](zoo, name, num_classes, in_channels, params)
+    except EquipoiseError:
+        raise
+    except Exception as error:  # whatever another library raises at parameters it does not know, or without a network
+        raise EquipoiseError(f"{library} cannot make {text}: {error}") from error
     bridged = from_torch(network)
-    bridged.head = make_head(bridged.feature_dim, num_classes)
+    if bridged.head.out_features != num_classes:
+        bridged.head = LinearHead(bridged.feature_dim, num_classes)
     return bridged
+
+
+def _imported(text: str, library: str) -> Any:
+    try:
+        return importlib.import_module(ZOOS[library])
+    except ImportError:
+        raise EquipoiseError(f"{text} needs {library}, which is not installed: pip install equipoise[zoo]") from None
+    except RuntimeError as error:  # torchvision, which timm needs too, is made for one version of PyTorch
+        raise EquipoiseError(
+            f"{text} needs {library}, which does not fit this PyTorch ({torch.__version__}): {error}"
+        ) from error
+
+
+def _from_timm(zoo: Any, name: str, num_classes: int, in_channels: int, params: dict[str, Any]) -> nn.Module:
+    return zoo.create_model(name, num_classes=num_classes, in_chans=in_channels, **params)
+
+
+def _from_torchvision(zoo: Any, name: str, num_classes: int, in_channels: int, params: dict[str, Any]) -> nn.Module:
+    if in_channels != 3:
+        raise EquipoiseError(f"torchvision's networks take 3 channels, not {in_channels}; timm's take any number")
+    if params.get("weights") is None:
+        params = {"num_classes": num_classes, **params}
+    return zoo.get_model(name, **params)  # pretrained ones must keep their number of classes
+
+
+_MAKERS = {"timm": _from_timm, "torchvision": _from_torchvision}

@@ -8,7 +8,9 @@ from torch import nn
 
 from ..core import EquipoiseError, Spec
 from ._base import HeadFactory, Network, NormFactory
-from .bridge import zoo_model
+from .bridge import TorchNetwork, zoo_model
+
+DEFAULTS = {"norm": "batch", "head": "linear"}
 
 
 def create_model(
@@ -29,16 +31,43 @@ def create_model(
         head: None for the linear one, text such as ``cosine(tau=0.1)``, or a function of d and C.
         in_channels: channels of the images.
 
+    A network of another library keeps its own norms and linear head unless others than batch norm and the linear head
+    are chosen. Norms are then exchanged as by `equipoise.norms.replace_norm`, which keeps eps and pretrained values.
+
     >>> create_model("cnn_small(width=4)", num_classes=3, head="cosine(bias=False)").head
     CosineHead(in_features=16, num_classes=3, tau=0.05, bias=False, normalize_features=True)
     """
-    make_head = head_factory(head)
     if "/" in name:
-        if norm not in (None, "batch"):
-            raise EquipoiseError(f"{name} has its own norms; exchange them with equipoise.norms.replace_norm")
-        return zoo_model(name, num_classes, in_channels, make_head)
-    factories: dict[str, Any] = {"make_norm": norm_factory(norm), "make_head": make_head}
+        return _refitted(zoo_model(name, num_classes, in_channels), name, num_classes, norm, head)
+    factories: dict[str, Any] = {"make_norm": norm_factory(norm), "make_head": head_factory(head)}
     return Spec.parse(name).build("model", num_classes=num_classes, in_channels=in_channels, **factories)
+
+
+def _refitted(
+    network: TorchNetwork,
+    name: str,
+    num_classes: int,
+    norm: str | NormFactory | None,
+    head: str | HeadFactory | None,
+) -> TorchNetwork:
+    """Another library's network with the norm and head that were chosen, its own where none was."""
+    if not _is_default("norm", norm):
+        from ..norms import replace_norm  # an option of few networks: the others do not wait for this import
+
+        try:
+            replace_norm(network.body, norm_factory(norm))
+        except ValueError as error:
+            raise EquipoiseError(f"{name} cannot have the norm {norm!r}: {error}") from error
+    if not _is_default("head", head):
+        network.head = head_factory(head)(network.feature_dim, num_classes)
+    return network
+
+
+def _is_default(kind: str, choice: Any) -> bool:
+    """Whether a choice says no more than not to choose, as the resolved text of a recipe does."""
+    if isinstance(choice, str):
+        return Spec.parse(choice).resolved(kind) == Spec(DEFAULTS[kind]).resolved(kind)
+    return choice is None
 
 
 def norm_factory(norm: str | NormFactory | None) -> NormFactory:

@@ -202,9 +202,7 @@ def _resolved(kind: str, text: Any) -> str | None:
 
 def _check_network(dials: Mapping[str, Any]) -> None:
     """Its norm and head fit, it is not too large, and the mixing's site exists in it."""
-    if "/" in dials["model"]:
-        return
-    parameters, stages = _sketch(dials["model"], dials["norm"], dials["head"])
+    parameters, sites = _sketch(dials["model"], dials["norm"], dials["head"])
     if parameters > MOST_PARAMETERS:
         raise EquipoiseError(
             f"model: {dials['model']} has {parameters:,} parameters, and to train them takes "
@@ -212,14 +210,13 @@ def _check_network(dials: Mapping[str, Any]) -> None:
         )
     if dials["mix"]:
         site = Spec.parse(dials["mix"]).build("mix", **_facts(torch.tensor([3, 2]))).site
-        places = ("input", *stages)
-        if site not in places:
-            raise EquipoiseError(f"mix: {dials['model']} has no site {site!r}.{did_you_mean(site, places)}")
+        if site not in sites:
+            raise EquipoiseError(f"mix: {dials['model']} has no site {site!r}.{did_you_mean(site, sites)}")
 
 
 @lru_cache(maxsize=64)  # the methods of a study, and the trials of a search, mostly share their network
 def _sketch(model: str, norm: str, head: str) -> tuple[int, tuple[str, ...]]:
-    """Parameters and stages of a network, which is built without memory."""
+    """Parameters of a network, which is built without memory, and the sites of a mixing in it."""
     with torch.device("meta"):
         network = create_model(model, 2, norm=norm, head=head)
-    return sum(p.numel() for p in network.parameters()), network.stages
+    return sum(p.numel() for p in network.parameters()), network.sites

@@ -1,8 +1,10 @@
 """Networks as other libraries write them, wrapped."""
 
 import copy
+import importlib
 import sys
 import types
+import warnings
 
 import pytest
 import torch
@@ -11,6 +13,7 @@ from torch import nn
 
 from equipoise.core import EquipoiseError
 from equipoise.models import CosineHead, LinearHead, create_model, from_torch
+from equipoise.norms import GhostBatchNorm2d
 
 
 class Block(nn.Module):
@@ -176,14 +179,16 @@ def zoo(monkeypatch):
     """Stand-ins for timm and torchvision, as far as they are called."""
     calls = []
 
-    def make(name, in_chans=3, **params):
-        calls.append((name, in_chans, params))
-        network = VisionResNet()
+    def make(name, num_classes=1000, in_chans=3, **params):
+        calls.append((name, num_classes, in_chans, params))
+        if name == "without_norms":
+            return nn.Sequential(nn.Flatten(), nn.Linear(48, num_classes))
+        network = VisionResNet(num_classes)
         network.conv1 = nn.Conv2d(in_chans, 8, 3, bias=False)
         return network
 
     timm = types.ModuleType("timm")
-    timm.list_models, timm.create_model = lambda: ["resnet18", "convnext_tiny"], make
+    timm.list_models, timm.create_model = lambda: ["resnet18", "convnext_tiny", "without_norms"], make
     vision = types.ModuleType("torchvision.models")
     vision.list_models, vision.get_model = lambda: ["resnet18"], make
     for name, module in {
@@ -198,6 +203,8 @@ def zoo(monkeypatch):
 def test_other_libraries_by_name(zoo):
     x = torch.randn(2, 3, 32, 32)
     network = create_model("torchvision/resnet18", 6).eval()
+    assert network(x).shape == (2, 6) and type(network.head) is nn.Linear  # as the library makes it
+    network = create_model("torchvision/resnet18(weights='DEFAULT')", 6).eval()  # made for another number of classes
     assert network(x).shape == (2, 6) and isinstance(network.head, LinearHead)
     network = create_model(
         "timm/convnext_tiny.in12k(pretrained=True, drop_rate=0.1)", 6, head="cosine", in_channels=1
@@ -205,10 +212,50 @@ def test_other_libraries_by_name(zoo):
     assert network(x[:, :1]).shape == (2, 6) and isinstance(network.head, CosineHead)
     create_model("timm/resnet18", 6, norm="batch", head=nn.Linear)
     assert zoo == [
-        ("resnet18", 3, {}),
-        ("convnext_tiny.in12k", 1, {"pretrained": True, "drop_rate": 0.1}),
-        ("resnet18", 3, {}),
+        ("resnet18", 6, 3, {}),
+        ("resnet18", 1000, 3, {"weights": "DEFAULT"}),
+        ("convnext_tiny.in12k", 6, 1, {"pretrained": True, "drop_rate": 0.1}),
+        ("resnet18", 6, 3, {}),
     ]
+
+
+def test_the_defaults_of_a_recipe_leave_the_librarys_norms_and_head(zoo):
+    torch.manual_seed(2)
+    plain = create_model("timm/resnet18", 6)
+    torch.manual_seed(2)
+    resolved = create_model("timm/resnet18", 6, norm="batch(eps=1e-05, momentum=0.1)", head="linear(prior=None)")
+    assert repr(resolved) == repr(plain) and type(plain.body.bn1) is nn.BatchNorm2d
+    assert all(torch.equal(a, b) for a, b in zip(plain.parameters(), resolved.parameters(), strict=True))
+
+
+def test_chosen_norms_and_heads_take_the_place_of_the_librarys(zoo):
+    x = torch.randn(4, 3, 32, 32)
+    torch.manual_seed(2)
+    plain = create_model("timm/resnet18", 6)
+    torch.manual_seed(2)
+    network = create_model("timm/resnet18", 6, norm="ghost(ghost_size=2)", head="cosine")
+    assert not any(isinstance(m, nn.BatchNorm2d) for m in network.modules())
+    assert sum(isinstance(m, GhostBatchNorm2d) for m in network.modules()) == 16
+    assert isinstance(network.head, CosineHead) and network(x).shape == (4, 6)
+    assert torch.equal(network.body.conv1.weight, plain.body.conv1.weight)  # so that comparisons are paired
+
+
+def test_no_weights_are_fetched_for_the_meta_device(zoo):
+    with torch.device("meta"):
+        create_model("timm/resnet18(pretrained=True, drop_rate=0.1)", 6)
+        create_model("torchvision/resnet18(weights='DEFAULT')", 6)
+    assert [params for *_, params in zoo] == [{"drop_rate": 0.1}, {}]
+
+
+def test_exports_without_having_been_run():
+    network, x = from_torch(VisionResNet(4)).eval(), torch.randn(3, 3, 32, 32)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # PyTorch's own, about its exporters
+        exported = torch.export.export(network, (x,), dynamic_shapes=({0: torch.export.Dim("batch")},)).module()
+        traced = torch.jit.trace(network, x)
+    other = torch.randn(5, 3, 32, 32)
+    torch.testing.assert_close(exported(other), network(other))
+    torch.testing.assert_close(traced(other), network(other))
 
 
 @pytest.mark.parametrize(
@@ -217,7 +264,8 @@ def test_other_libraries_by_name(zoo):
         ("timm/resnet81", {}, "Did you mean 'resnet18'"),
         ("tim/resnet18", {}, "Did you mean 'timm'"),
         ("torchvision/resnet18", {"in_channels": 1}, "3 channels, not 1"),
-        ("timm/resnet18", {"norm": "ghost(ghost_size=16)"}, "replace_norm"),
+        ("timm/without_norms", {"norm": "ghost(ghost_size=16)"}, "no batch norm to replace"),
+        ("timm/resnet18(num_classes=3)", {}, "timm cannot make .*num_classes"),
         ("timm/resnet18(pretrained)", {}, "keyword"),
     ],
 )
@@ -232,3 +280,12 @@ def test_a_library_that_is_not_installed(monkeypatch, library):
     monkeypatch.setitem(sys.modules, "torchvision.models", None)
     with pytest.raises(EquipoiseError, match=r"pip install equipoise\[zoo\]"):
         create_model(f"{library}/resnet18", 6)
+
+
+def test_a_library_that_does_not_fit_this_pytorch(monkeypatch):
+    def refuse(name):
+        raise RuntimeError("operator torchvision::nms does not exist")
+
+    monkeypatch.setattr(importlib, "import_module", refuse)
+    with pytest.raises(EquipoiseError, match=r"does not fit this PyTorch .*torchvision::nms"):
+        create_model("timm/resnet18", 6)
