@@ -5,9 +5,6 @@ from pathlib import Path
 
 import pytest
 import torch
-from torch import nn
-
-from equipoise.models import create_model
 
 spec = importlib.util.spec_from_file_location("exports", Path(__file__).parents[2] / "benchmarks" / "exports.py")
 exports = importlib.util.module_from_spec(spec)
@@ -45,14 +42,26 @@ def test_small_networks_in_other_ways(name, way):
     check(exports.network(name), way)
 
 
+@pytest.mark.parametrize("way", exports.WAYS)
+@pytest.mark.parametrize("norm", exports.NORMS)
+def test_every_norm(norm, way):
+    check(exports.network(SMALL, norm), way)
+
+
+@pytest.mark.parametrize("way", ["ONNX", "jit.trace"])
+@pytest.mark.parametrize("norm", exports.NORMS)
+def test_every_norm_that_weighs_examples(norm, way):
+    check(exports.network(SMALL, norm, example_weight=0.3), way)
+
+
 @pytest.mark.parametrize("way", ["ONNX", "jit.trace", "compile"])
 @pytest.mark.parametrize("head", exports.HEADS)
 def test_every_head(head, way):
     check(exports.network(SMALL, head=head), way)
 
 
+@pytest.mark.parametrize("norm", exports.NORMS)
 @pytest.mark.parametrize("head", exports.HEADS)
-def test_every_head_can_be_traced_symbolically(head):
-    network = create_model(SMALL, 3, norm=nn.BatchNorm2d, head=head).eval()
-    x = exports.example(3)
+def test_every_norm_and_head_can_be_traced_symbolically(norm, head):
+    network, x = exports.network(SMALL, norm, head), exports.example(3)
     torch.testing.assert_close(torch.fx.symbolic_trace(network)(x), network(x))
