@@ -1,6 +1,16 @@
-"""`python -m equipoise`."""
+"""`equipoise`, also as `python -m equipoise`."""
 
-from .cli import main
+import signal
+
+
+def main() -> None:
+    """The command line. Ctrl-C ends it at once and without a word, except where there is something to stop in order:
+    PyTorch takes seconds to import, and Python's own way, an error anywhere in it, is a traceback or a crash."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    from .cli import main
+
+    main()
+
 
 if __name__ == "__main__":
     main()

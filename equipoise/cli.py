@@ -41,6 +41,7 @@ MaxRuns = Annotated[
     int | None, typer.Option("--max-runs", min=1, help="With --until-decided: trainings in all, at most.")
 ]
 Peek = Annotated[bool, typer.Option("--peek", help="Look at test results before the end; marked for ever.")]
+Retry = Annotated[bool, typer.Option("--retry", help="Try failed runs again.")]
 Folder = Annotated[Path, typer.Argument(help="The folder that 'equipoise run' wrote.", show_default=False)]
 
 
@@ -50,7 +51,7 @@ def run(
     out: Out = None,
     workers: Workers = None,
     device: Device = None,
-    retry: Annotated[bool, typer.Option("--retry", help="Try failed runs again.")] = False,
+    retry: Retry = False,
     compiled: Annotated[bool, typer.Option("--compile", help="Fuse the networks first; for long studies.")] = False,
     fast: Annotated[
         bool, typer.Option("--fast", help="On a GPU: the fastest kernels, which round differently each time.")
@@ -100,6 +101,7 @@ def train(
     seed: Annotated[int, typer.Option(min=0, help="Decides the images drawn, the initial weights and the order.")] = 0,
     out: Out = None,
     device: Device = None,
+    retry: Retry = False,
 ) -> None:
     """Train one recipe, keep the network and its outputs, and report.
 
@@ -120,7 +122,7 @@ def train(
         made = Recipe.make(options, _task_table(plain), seed)
     except Mistakes as error:
         raise Mistakes([f"{recipe}: {line}" for line in error.lines]) from None
-    _run(single(made, name), out or Path("runs") / name, 1, device, False)
+    _run(single(made, name), out or Path("runs") / name, 1, device, retry)
 
 
 def _task_table(plain: dict[str, Any]) -> dict[str, Any]:
@@ -150,6 +152,7 @@ def _run(
         for record in store.records():
             if not record.finished:
                 store.remove(record.key)
+    before = {record.key for record in store.records()} if profile else set()
     if drive is None and (said := forecast(study, Clock(store, where, quick=True), count)):
         console.print(said)
     if choices:
@@ -165,9 +168,10 @@ def _run(
     seconds = time.monotonic() - began
     _report(store)
     if profile:
-        print_profile(study, store, where, console, seconds)
+        print_profile(study, store, where, console, seconds, before)
     keys = [recipe.key for _, recipe in study.recipes()]
-    if not all(store.get(key).finished for key in keys if store.has(key)):
+    if failed := sum(not store.get(key).finished for key in keys if store.has(key)):
+        console.print(f"{counted(failed, 'run')} failed; the report says why. To try again, add --retry.")
         raise typer.Exit(1)
 
 

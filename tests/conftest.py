@@ -31,3 +31,12 @@ def _no_wait():
 def never_waiting():
     """``with never_waiting():`` fails where the host waits for the GPU, and leaves the next test alone."""
     return _no_wait
+
+
+@pytest.fixture(scope="session")
+def bf16():
+    """Skips what computes in bf16 on a CPU that announces more than it can do."""
+    from equipoise.study.bf16 import bf16_here, words
+
+    if (found := bf16_here()).problem:
+        pytest.skip(words(found))

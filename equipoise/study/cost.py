@@ -1,21 +1,24 @@
-"""What runs will cost in time: by the records of runs like them, or by a few steps measured here."""
+"""What runs will cost in time: by the records of runs like them, or by a few steps measured in another process."""
 
 from __future__ import annotations
 
 import json
+import math
 import statistics
 import time
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 
 from ..analysis import evaluate
 from ..data import load_task
 from ..store import Store
 from ..train import Pack, Recipe, Run, predict
+from .bf16 import check_precision
+from .child import Failed, ask, check_guard
 from .runner import Job, device_name
 
 MEASURED_SECONDS = 0.3  # of training steps, of each recipe that no record tells the time of
@@ -25,7 +28,7 @@ START_SECONDS = 4.0  # until the worker processes are at work
 
 @dataclass(frozen=True)
 class Cost:
-    """The seconds that each training still to do takes a worker, and how many workers there are."""
+    """The seconds that each training still to do takes a worker, and how many workers there are; NaN is not known."""
 
     seconds: tuple[float, ...]
     workers: int
@@ -39,18 +42,23 @@ class Cost:
         """Seconds until all are done."""
         if not self.seconds:
             return 0.0
+        if any(map(math.isnan, self.seconds)):
+            return math.nan
         return START_SECONDS + max(sum(self.seconds) / self.workers, max(self.seconds))
 
 
 class Clock:
     """Seconds of a run by its recipe: those of the store's records of other seeds, else measured by a few steps.
 
-    `quick` measures no more than one recipe, and takes its time for all that no record tells of.
+    `quick` measures no more than one recipe, and takes its time for all that no record tells of. `problem` says why
+    something could not be measured: its time is NaN.
     """
 
     def __init__(self, store: Store, device: torch.device, *, quick: bool = False) -> None:
+        check_guard()
         self.store, self.device, self.quick = store, device, quick
         self.known = recorded_seconds(store, device)
+        self.problem: str | None = None
 
     def seconds(self, recipe: Recipe) -> float:
         """A post-hoc method counts nothing where no record tells more."""
@@ -58,9 +66,21 @@ class Clock:
         if kind not in self.known:
             if recipe.posthoc:
                 return 0.0
-            alike = max(self.known.values(), default=0.0) if self.quick else 0.0
-            self.known[kind] = alike or measured_seconds(recipe, self.device)
+            self.known[kind] = (self._alike() if self.quick else 0.0) or self._measured(recipe)
         return self.known[kind]
+
+    def _alike(self) -> float:
+        """The longest time that is known; NaN where something was tried and is not known."""
+        known = [seconds for seconds in self.known.values() if not math.isnan(seconds)]
+        return max(known, default=math.nan if self.problem else 0.0)
+
+    def _measured(self, recipe: Recipe) -> float:
+        check_precision([recipe], self.device)
+        try:
+            return float(ask(self.device, measured_seconds, recipe, self.device))
+        except Failed as failed:
+            self.problem = str(failed).strip().splitlines()[-1]
+            return math.nan
 
     def cost(self, jobs: Iterable[Job], workers: int) -> Cost:
         """Of those jobs that the store lacks."""
@@ -88,22 +108,10 @@ def measured_seconds(recipe: Recipe, device: torch.device) -> float:
     On a GPU the run is measured alone; side by side with others it will cost less.
     """
     task = load_task(**{**recipe.task.__dict__, "test": False}, seed=recipe.seed).to(device)
-    with _one_thread():
-        weights = Run(recipe.parent, task, device).network.state_dict() if recipe.parent else None
-        run = Run(recipe, task, device, weights)
-        step = _step_on_gpu(run) if device.type == "cuda" and run.procedure is None else _step(run)
-        return run.plan.epochs * (run.steps_per_epoch * step + _evaluation(run))
-
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    """As each worker has it."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(threads)
+    weights = Run(recipe.parent, task, device).network.state_dict() if recipe.parent else None
+    run = Run(recipe, task, device, weights)
+    step = _step_on_gpu(run) if device.type == "cuda" and run.procedure is None else _step(run)
+    return run.plan.epochs * (run.steps_per_epoch * step + _evaluation(run))
 
 
 def _step(run: Run) -> float:
@@ -139,5 +147,6 @@ def _evaluation(run: Run) -> float:
     predict(run, valid)
     began = time.perf_counter()
     outputs = predict(run, valid)
-    evaluate(outputs["logits"], outputs["labels"], run.task.class_counts.numpy())
+    logits = np.nan_to_num(outputs["logits"])  # a run that will diverge takes its time too
+    evaluate(logits, outputs["labels"], run.task.class_counts.numpy())
     return time.perf_counter() - began

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import signal
+import threading
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -17,9 +19,13 @@ from ..analysis.priority import check_classes
 from ..core import EquipoiseError
 from ..data import load_task
 from ..store import Store
+from ..store.lock import at_work
 from ..train import Recipe
+from ..words import counted
+from .child import check_guard
 from .engine import decide, settings
 from .executor import Event, Workers
+from .pace import Pace
 from .runner import Job, jobs_of
 from .study import Study
 from .tensorboard import TensorBoard
@@ -42,17 +48,19 @@ def check_data(study: Study) -> None:
 
 def run_study(study: Study, store: Store, device: torch.device, workers: int, console: Console) -> None:
     """Do every run that the store lacks. Raises `Interrupted` after a clean stop."""
+    check_guard()
     if (store.path / ROUNDS).exists():
         raise EquipoiseError(
             f"{store.path} holds a study that adds seeds in rounds, and its claims count on that: go on with "
             "--until-decided, or choose another folder with --out"
         )
     check_data(study)
-    store.create().write_json("study.json", study.to_dict())
-    if study.progress:
-        decide(store, progress=True)
-    if not do_runs(study.recipes(), store, device, workers, console):
-        console.print(f"All {len(study.seeds) * len(study.methods)} runs are in {escape(str(store.path))} already.")
+    with at_work(store.create(), study.to_dict()):
+        if study.progress:
+            decide(store, progress=True)
+        if not do_runs(study.recipes(), store, device, workers, console):
+            runs = counted(len(study.seeds) * len(study.methods), "run")
+            console.print(f"All of the study's {runs} are in {escape(str(store.path))} already.")
 
 
 def do_runs(
@@ -99,6 +107,19 @@ def _stop_on_interrupt(pool: Workers, console: Console) -> Iterator[None]:
         console.print("\nStopping: each run under way writes its checkpoint at the end of its epoch …")
         pool.stop()
 
+    with on_ctrl_c(handle):
+        yield
+
+
+@contextmanager
+def on_ctrl_c(handle: Any = signal.default_int_handler) -> Iterator[None]:
+    """Within, Ctrl-C calls `handle`; by default it raises KeyboardInterrupt, which the command line otherwise does not.
+
+    Only the main thread of a process can have it so; elsewhere it stays as it is.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
     before = signal.signal(signal.SIGINT, handle)
     try:
         yield
@@ -109,27 +130,36 @@ def _stop_on_interrupt(pool: Workers, console: Console) -> Iterator[None]:
 class _News(ProgressColumn):
     """What a run says of itself; of the whole study, the time taken and left."""
 
+    def __init__(self, pace: Pace) -> None:
+        super().__init__()
+        self.pace = pace
+
     def render(self, task: Task) -> Text:
         if task.fields["note"]:
             return Text(task.fields["note"], style="dim")
-        left = "?" if task.time_remaining is None else _minutes(task.time_remaining)
-        return Text(f"{_minutes(task.elapsed or 0)} taken, {left} left", style="dim")
+        left = self.pace.left(time.monotonic())
+        return Text(f"{_minutes(task.elapsed or 0)} taken, {'?' if left is None else _minutes(left)} left", style="dim")
 
 
 def _minutes(seconds: float) -> str:
-    return f"{int(seconds) // 60}:{int(seconds) % 60:02d}"
+    """
+    >>> _minutes(80), _minutes(3 * 3600 + 61)
+    ('1:20', '3:01:01')
+    """
+    minutes, rest = divmod(int(seconds), 60)
+    return f"{minutes}:{rest:02d}" if minutes < 60 else f"{minutes // 60}:{minutes % 60:02d}:{rest:02d}"
 
 
 class Display:
     """A bar for the study and one for each run under way; where there is no terminal, a line for each finished run."""
 
     def __init__(self, console: Console, names: dict[str, str], total: int, done: int) -> None:
-        self.console, self.names = console, names
+        self.console, self.names, self.pace = console, names, Pace(total, done)
         self.progress = Progress(
             TextColumn("{task.description:<30.30}", markup=False),
             BarColumn(bar_width=12),
             TextColumn("{task.completed}/{task.total} {task.fields[unit]}"),
-            _News(),
+            _News(self.pace),
             console=console,
             disable=not console.is_terminal,
             transient=True,
@@ -146,13 +176,28 @@ class Display:
 
     def show(self, event: Event, store: Store) -> None:
         name = self.name(event.job)
+        self._keep_time(event)
         if event.what == "epoch":
             self._bar(event, name)
-        if event.what == "done":
+        elif event.what in ("done", "had"):
             self.progress.advance(self.whole)
+        if event.what == "again":
+            self.console.print(f"[yellow]again[/] {escape(f'{name}: {event.error}')}", highlight=False, soft_wrap=True)
+        if event.what == "done":
             self._tell_failures(event.job, store)
             if not self.console.is_terminal:
                 self.console.print(f"finished {escape(name)}")
+
+    def _keep_time(self, event: Event) -> None:
+        key, now = event.job.training.key, time.monotonic()
+        if event.what == "begun":
+            self.pace.begun(key, now)
+        elif event.what == "epoch":
+            self.pace.epoch(key, event.epoch, event.job.training.plan.epochs, now)
+        elif event.what in ("done", "had"):
+            self.pace.ended(key, now)
+        else:
+            self.pace.stopped(key)
 
     def name(self, job: Job) -> str:
         """The method's name; a training that only post-hoc methods use goes by the first of them."""
@@ -180,10 +225,8 @@ class Display:
                 self.console.print(Text(f"{self.names.get(recipe.key, 'a training')}: {note}"))
             if not record.finished:
                 last_line = (record.error or "").strip().splitlines()[-1]
-                self.console.print(
-                    f"[red]failed[/] {escape(self.names.get(recipe.key, 'a training'))}: {escape(last_line)}",
-                    highlight=False,
-                )
+                told = f"{self.names.get(recipe.key, 'a training')}: {last_line}"
+                self.console.print(f"[red]failed[/] {escape(told)}", highlight=False, soft_wrap=True)
 
 
 def single(recipe: Recipe, name: str) -> Study:

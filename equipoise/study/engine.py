@@ -7,7 +7,7 @@ again, or shared by two processes, computes as it began.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -17,6 +17,7 @@ from ..data import Task
 from ..models import create_model
 from ..store import Store
 from ..train import LAYOUTS, Pack, Recipe, Run, fastest_layout
+from .child import Failed
 
 FILE = "engine.json"
 PACK_SIZES = (1, 4, 8)
@@ -50,22 +51,23 @@ def layout_of(recipe: Recipe, store: Store) -> torch.memory_format:
     return LAYOUTS[settings(store).get("layouts", {}).get(_network(recipe), "channels_last")]
 
 
-def choose_layouts(recipes: Iterable[Recipe], store: Store, task_of: Any) -> None:
-    """Measure on this CPU which layout each network of the recipes is faster with, where that is not decided."""
+def choose_layouts(recipes: Iterable[Recipe], store: Store, measure: Callable[[Recipe], str]) -> None:
+    """Decide which layout each network of the recipes has on this CPU, where that is not decided: by `measure`, the
+    faster one; where a network cannot be measured, channels last."""
     known = settings(store).get("layouts", {})
     new = {_network(recipe): recipe for recipe in recipes if _network(recipe) not in known}
-    if not new:
-        return
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)  # as each worker has it
-    try:
-        found = {name: _measured_layout(recipe, task_of(recipe)) for name, recipe in new.items()}
-    finally:
-        torch.set_num_threads(threads)
-    decide(store, layouts=known | found)
+    found = {}
+    for name, recipe in new.items():
+        try:
+            found[name] = measure(recipe)
+        except Failed:
+            found[name] = "channels_last"
+    if found:
+        decide(store, layouts=known | found)
 
 
-def _measured_layout(recipe: Recipe, task: Task) -> str:
+def measured_layout(recipe: Recipe, task: Task) -> str:
+    """The layout that a step is faster with here, measured."""
     images = task.train.images[torch.arange(min(recipe.plan.batch_size, len(task.train)))]
     network = create_model(recipe.model, task.num_classes, norm=recipe.norm, in_channels=images.shape[1])
     return fastest_layout(network, images / 255)

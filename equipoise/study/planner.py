@@ -93,7 +93,7 @@ def forecast(study: Study, clock: Clock, workers: int) -> str:
     comparisons, n = len(study.methods) - 1, len(study.seeds)
     if not cost.runs:
         return ""
-    said = f"{_trainings(cost)} to do, {_time(cost, clock)}."
+    said = escape(f"{counted(cost.runs, 'training')} to do, {_time(cost, clock)}.")
     if not comparisons:
         return said
     effect = detectable_effect(n, LIKELY, ALPHA, comparisons)
@@ -110,19 +110,18 @@ def print_plan(study: Study, clock: Clock, workers: int, spread: Spread, console
     comparisons, n = len(study.methods) - 1, len(study.seeds)
     label = ALL_METRICS[study.metric].label
     console.print(f"[bold]{escape(study.question)}[/]")
-    console.print(
-        f"{counted(comparisons, 'method')} against {escape(study.baseline)} on {label}, with {counted(n, 'seed')}.\n"
-    )
+    against = f"{counted(comparisons, 'method')} against {escape(study.baseline)}"
+    console.print(f"{against} on {label}, with {counted(n, 'seed')}.\n")
     _print_cost(study, clock, workers, console)
     console.print(f"\nDifferences vary from seed to seed by {_amount(study, spread.value)}: {escape(spread.source)}.")
     if n < (least := smallest_n_for_claim(ALPHA, comparisons)):
         console.print(_too_few(n, comparisons))
-    table = _right("a true difference of", f"is shown by {max(n, least)} seeds", f"for {_percent(LIKELY)}")
+    table = _right("a true difference of", f"is shown by {counted(max(n, least), 'seed')}", f"for {_percent(LIKELY)}")
     for effect in EFFECTS:
         chance = claim_power(max(n, least), effect, ALPHA, comparisons)
         needed = pairs_needed(effect, LIKELY, ALPHA, comparisons)
         table.add_row(
-            _amount(study, effect * spread.value), _percent(chance), f"{needed} seeds" if needed else "too many"
+            _amount(study, effect * spread.value), _percent(chance), counted(needed, "seed") if needed else "too many"
         )
     console.print(table)
     console.print(f"Where nothing differs, the chance of any false claim is at most {_percent(ALPHA)}.")
@@ -149,7 +148,7 @@ def _print_cost(study: Study, clock: Clock, workers: int, console: Console) -> N
         table.add_row(escape(name), "nothing more" if recipe.posthoc else _about(clock.seconds(recipe)))
     console.print(table)
     cost = clock.cost(jobs_of(recipe for _, recipe in study.recipes()), workers)
-    console.print(f"{_trainings(cost)} to do, {_time(cost, clock)}.")
+    console.print(escape(f"{counted(cost.runs, 'training')} to do, {_time(cost, clock)}."))
 
 
 def _too_few(n: int, comparisons: int) -> str:
@@ -157,13 +156,12 @@ def _too_few(n: int, comparisons: int) -> str:
     return f"{counted(n, 'seed')} cannot support any claim about {comparisons + 1} methods; {least} can."
 
 
-def _trainings(cost: Cost) -> str:
-    return counted(cost.runs, "training")
-
-
 def _time(cost: Cost, clock: Clock) -> str:
+    where = f"with {counted(cost.workers, 'worker')} on {device_name(clock.device)}"
+    if math.isnan(cost.wall):
+        return f"{where}; how long that takes could not be measured ({clock.problem})"
     roughly = "at most" if clock.device.type == "cuda" else "about"  # side by side on a GPU they cost less
-    return f"{roughly} {_about(cost.wall)} with {counted(cost.workers, 'worker')} on {device_name(clock.device)}"
+    return f"{roughly} {_about(cost.wall)} {where}"
 
 
 def _about(seconds: float) -> str:
@@ -171,6 +169,8 @@ def _about(seconds: float) -> str:
     >>> [_about(seconds) for seconds in (0.42, 48, 340, 9000)]
     ['0.4 s', '48 s', '6 min', '2.5 h']
     """
+    if math.isnan(seconds):
+        return "not known"
     if seconds < 60:
         return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

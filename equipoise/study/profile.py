@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, replace
+from pathlib import Path
 
 import torch
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from ..data import forget_cached
 from ..store import Record, Store
 from ..train import Recipe, Run, StepTimes, profile_step
 from ..words import counted
 from . import engine
-from .runner import task_of
+from .child import Failed, ask
+from .runner import cache_of, task_of
 from .study import Study
 
 PARTS = ("data", "forward", "backward", "update", "evaluation", "host")
@@ -36,22 +39,31 @@ def images_per_second(record: Record) -> float:
     return record.timing["images"] / record.timing["training"]
 
 
-def print_profile(study: Study, store: Store, device: torch.device, console: Console, seconds: float) -> None:
-    """A row for each training of the study's first seed; `seconds` is what the whole study took."""
+def print_profile(
+    study: Study, store: Store, device: torch.device, console: Console, seconds: float, before: Collection[str] = ()
+) -> None:
+    """A row for each training of the study's first seed; this call took `seconds`, and runs `before` were there."""
     records = {r.key: r for r in store.records() if r.finished and r.timing}
     table = Table("where the time went", "images/s", *PARTS, box=None, pad_edge=False, header_style="bold")
     for column in table.columns[1:]:
         column.justify = "right"
     for name, recipe in _trainings(study, records).items():
         record = records[recipe.key]
-        parts = shares(record, profile_step(_throwaway(recipe, store, device)))
-        cells = (f"{100 * parts[part]:.0f} %" for part in PARTS)
+        try:
+            parts = shares(record, ask(device, _step_times, recipe, store.path, device))
+            cells = [f"{100 * parts[part]:.0f} %" for part in PARTS]
+        except Failed:
+            cells = ["–"] * len(PARTS)
         table.add_row(escape(name), f"{images_per_second(record):,.0f}", *cells)
+    forget_cached(cache_of(store))
     console.print(table)
-    images = sum(r.timing["images"] for r in records.values())
+    here = [record for key, record in records.items() if key not in before]
+    if not here:
+        return
+    images = sum(record.timing["images"] for record in here)
     console.print(
         f"In all {images / max(seconds, 1e-9):,.0f} images/s over {seconds:.0f} s of {device.type.upper()} and host, "
-        f"{counted(len(records), 'training')}. Steps were timed on throw-away runs, part by part.",
+        f"{counted(len(here), 'training')}. Steps were timed on throw-away runs, part by part.",
         style="dim",
     )
 
@@ -66,5 +78,7 @@ def _trainings(study: Study, records: Mapping[str, Record]) -> dict[str, Recipe]
     return found
 
 
-def _throwaway(recipe: Recipe, store: Store, device: torch.device) -> Run:
-    return Run(recipe, task_of(recipe, store, device), device, layout=engine.layout_of(recipe, store))
+def _step_times(recipe: Recipe, path: Path, device: torch.device) -> StepTimes:
+    """Of a throw-away run; in another process, as all that computes."""
+    store = Store(path)
+    return profile_step(Run(recipe, task_of(recipe, store, device), device, layout=engine.layout_of(recipe, store)))

@@ -24,7 +24,9 @@ from ..data import Task, load_task
 from ..store import Damaged, Record, Store, explained, now
 from ..train import Diverged, Fitting, Recipe, Run, Stopped, TaskChoice, fit_one, fit_pack, predict
 from . import engine
+from .child import Failed, ask
 from .progress import Progress
+from .trouble import ran_out_of_memory
 
 RESIDENT_SHARE = 0.3  # of a GPU's free memory; larger sets come through a loader
 
@@ -107,17 +109,32 @@ def _train_together(
 
 
 def measured(jobs: Sequence[Job], store: Store, device: torch.device) -> int:
-    """How many runs to train side by side here, after measuring what the engine has to know of these jobs."""
+    """How many runs to train side by side here, after measuring what the engine has to know of these jobs.
+
+    It is measured in another process; where that comes to nothing, the runs go on with what is usual.
+    """
     trainings = [job.training for job in jobs if job.training.procedure is None]
     if device.type == "cpu":
-        engine.choose_layouts(trainings, store, lambda recipe: task_of(recipe, store, device))
+        engine.choose_layouts(trainings, store, lambda recipe: ask(device, _layout_of, recipe, store.path))
         return 1
     if not trainings:
         return 1
-    task = task_of(trainings[0], store, device)
+    try:
+        return int(ask(device, _pack_size_of, trainings[0], len(trainings), store.path, device))
+    except Failed:
+        return 1
+
+
+def _layout_of(recipe: Recipe, path: Path) -> str:
+    return engine.measured_layout(recipe, task_of(recipe, Store(path), torch.device("cpu")))
+
+
+def _pack_size_of(recipe: Recipe, runs: int, path: Path, device: torch.device) -> int:
+    store = Store(path)
+    task = task_of(recipe, store, device)
     if not isinstance(task.train.images, torch.Tensor):
         return 1  # a loader's processes serve one run
-    return engine.pack_size(trainings[0], len(trainings), task, bool(engine.settings(store).get("compiled")))
+    return engine.pack_size(recipe, runs, task, bool(engine.settings(store).get("compiled")))
 
 
 def loads_of(jobs: Iterable[Job], device: torch.device, pack_size: int) -> list[list[Job]]:
@@ -151,7 +168,8 @@ def _recorded(store: Store, recipe: Recipe, work: Callable[[], None], device: to
     except (Stopped, OSError, Damaged):  # a damaged file says nothing about the recipe either
         raise
     except Exception as error:
-        if isinstance(error.__cause__, OSError):  # a full or read-only disk says nothing about the recipe
+        # neither a full or read-only disk nor want of memory says anything about the recipe
+        if isinstance(error.__cause__, OSError) or ran_out_of_memory(error):
             raise
         store.put(_failure(recipe, error, time.monotonic() - started, device))
 
@@ -197,7 +215,7 @@ def _keep(fitting: Fitting, store: Store, seconds: float) -> None:
         device=device_name(run.device),
         metrics={name: values[-1] for name, values in curves.items()},
         curves=curves,
-        timing={**fitting.seconds, "images": float(run.plan.epochs * run.steps_per_epoch * run.batch_size)},
+        timing={**fitting.seconds, "images": float(fitting.epochs_here * run.steps_per_epoch * run.batch_size)},
         notes=fitting.notes,
     )
     outputs = {"valid": predict(run, task.valid), "test": predict(run, task.test)}
@@ -272,6 +290,11 @@ def _outputs_of_changed(
 
 def _output(arrays: dict[str, np.ndarray]) -> Output:
     return Output(torch.from_numpy(arrays["logits"]), torch.from_numpy(arrays["features"]).float())
+
+
+def record_death(recipe: Recipe, store: Store, death: object, device: torch.device) -> None:
+    """A run whose worker died, again when it was tried once more, is a failed run. Needs the claim of its job."""
+    store.put(_failure(recipe, EquipoiseError(f"{death}. It was tried twice"), 0.0, device))
 
 
 def _failure(recipe: Recipe, error: Exception, seconds: float, device: torch.device) -> Record:

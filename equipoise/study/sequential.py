@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import count, islice
+from typing import Any
 from zipfile import BadZipFile
 
 import numpy as np
@@ -26,8 +27,10 @@ from ..analysis.statistics import smallest_n_for_claim
 from ..core import EquipoiseError
 from ..data import load_task
 from ..store import Store
+from ..store.lock import at_work
 from ..train import Recipe
 from ..words import counted
+from .child import check_guard
 from .cost import Clock
 from .drive import ROUNDS, check_data, do_runs
 from .runner import jobs_of
@@ -66,15 +69,40 @@ def run_until_decided(
     peek: bool = False,
 ) -> Study:
     """Add seeds in rounds, and give the study with the seeds it came to. Raises `Interrupted` after a clean stop."""
+    check_guard()
     began, budget = time.monotonic(), budget or Budget()
     check_data(study)
     rounds = plan_rounds(study, store, budget, peek)
+    first = replace(study, seeds=rounds.seeds[: rounds.looks.seeds[0]])
+    if over := _over_budget(_due(first, rounds), store, device, workers, budget, time.monotonic() - began):
+        raise EquipoiseError(
+            f"not even the first round, of {counted(rounds.looks.seeds[0], 'seed')}, fits: {ENDS[over]}"
+        )
+    with at_work(store.create(), first.to_dict(), _but_for_seeds):
+        done, rounds = _all_rounds(study, rounds, store, device, workers, console, budget, began)
+    seeds = counted(len(done.seeds), "seed")
+    console.print(f"Ended after {seeds}, judged on {rounds.judged_on} data: {ENDS[str(rounds.ended)]}.\n")
+    return done
+
+
+def _all_rounds(
+    study: Study,
+    rounds: Rounds,
+    store: Store,
+    device: torch.device,
+    workers: int,
+    console: Console,
+    budget: Budget,
+    began: float,
+) -> tuple[Study, Rounds]:
+    """The study with the seeds it came to, and what its rounds found; the first round is within the budget."""
     done, ended = study, "plan"
     so_far: Recipes = []
     for n_seeds in rounds.looks.seeds:
         now = replace(study, seeds=rounds.seeds[:n_seeds])
-        due = _due(now, rounds)
-        if over := _over_budget([*so_far, *due], store, device, workers, budget, time.monotonic() - began):
+        due, elapsed = _due(now, rounds), time.monotonic() - began
+        over = rounds.found and _over_budget([*so_far, *due], store, device, workers, budget, elapsed)
+        if over:
             ended = over
             break
         _write(store, now, rounds)
@@ -85,11 +113,19 @@ def run_until_decided(
         if end := _end_of(rounds):
             ended = end
             break
-    if not rounds.found:
-        raise EquipoiseError(f"not even the first round, of {rounds.looks.seeds[0]} seeds, fits: {ENDS[ended]}")
-    _write(store, done, replace(rounds, ended=ended))
-    console.print(f"Ended after {len(done.seeds)} seeds, judged on {rounds.judged_on} data: {ENDS[ended]}.\n")
-    return done
+    rounds = replace(rounds, ended=ended)
+    _write(store, done, rounds)
+    return done, rounds
+
+
+def _but_for_seeds(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Whether two studies, as study.json has them, differ in no more than their seeds: a round adds some."""
+    return _without_seeds(one) == _without_seeds(other)
+
+
+def _without_seeds(study: Mapping[str, Any]) -> dict[str, Any]:
+    methods = [{k: v for k, v in method.items() if k != "keys"} for method in study.get("methods", ())]
+    return {k: v for k, v in study.items() if k != "seeds"} | {"methods": methods}
 
 
 def plan_rounds(study: Study, store: Store, budget: Budget, peek: bool = False) -> Rounds:
@@ -115,7 +151,8 @@ def new_rounds(study: Study, budget: Budget) -> Rounds:
     if most < least:
         raise EquipoiseError(
             f"--max-runs {budget.max_runs} is {counted(most, 'seed')} of {counted(each, 'training')}, and "
-            f"{comparisons + 1} methods need {least} seeds for any claim: allow {least * each} runs at least"
+            f"{counted(comparisons + 1, 'method')} need "
+            f"{least} seeds for any claim: allow {least * each} runs at least"
         )
     further = (seed for seed in count() if seed not in study.seeds)
     seeds = (*study.seeds, *islice(further, most))[:most]
@@ -151,7 +188,7 @@ def _due(study: Study, rounds: Rounds) -> Recipes:
 
 
 def _write(store: Store, study: Study, rounds: Rounds) -> None:
-    store.create().write_json("study.json", study.to_dict())
+    store.write_json("study.json", study.to_dict())
     store.write_json(ROUNDS, rounds.to_dict())
 
 
@@ -199,7 +236,8 @@ def _end_of(rounds: Rounds) -> str | None:
 
 def _tell(rounds: Rounds, console: Console) -> None:
     look, found = len(rounds.found), rounds.found[-1]
-    console.print(f"Round {look} of at most {len(rounds.looks.seeds)}: {rounds.looks.seeds[look - 1]} seeds.")
+    seeds = counted(rounds.looks.seeds[look - 1], "seed")
+    console.print(f"Round {look} of at most {len(rounds.looks.seeds)}: {seeds}.")
     for name, reason in found.dropped.items():
         console.print(f"  {escape(name)} gets no more: {escape(reason)}.")
     for what, questions in (("Open", found.open), ("Given up", found.given_up)):

@@ -51,6 +51,7 @@ class Fitting:
     ) -> None:
         self.run, self.evaluate, self.folder, self.observer = run, evaluate, folder, observer
         self.curves, self.notes = load_checkpoint(run, folder, observer) if folder else ({}, ())
+        self.first_epoch = self.epoch
         self.seconds = {"training": 0.0, "evaluation": 0.0, "checkpoints": 0.0}
         self._next_save = 0.0
 
@@ -58,6 +59,11 @@ class Fitting:
     def epoch(self) -> int:
         """Epochs done."""
         return len(self.curves.get("train_loss", []))
+
+    @property
+    def epochs_here(self) -> int:
+        """Epochs done since the checkpoint that the run was taken up from: those that `seconds` tells of."""
+        return self.epoch - self.first_epoch
 
     @property
     def ended(self) -> bool:

@@ -127,6 +127,7 @@ def test_extreme_features(scale):
     np.testing.assert_allclose(head.eval()(x).detach().numpy(), expected, rtol=1e-3, atol=1e-4)
 
 
+@pytest.mark.usefixtures("bf16")
 def test_half_precision_is_computed_in_float32():
     x = torch.randn(8, 16).bfloat16()
     head = CausalHead(16, 4)

@@ -72,6 +72,7 @@ def test_extreme_features(scale):
     assert bool(torch.isfinite(x.grad).all())
 
 
+@pytest.mark.usefixtures("bf16")
 def test_half_precision_is_computed_in_float32():
     head, x = CosineHead(64, 10), torch.randn(8, 64).bfloat16()
     exact = head(x.float())

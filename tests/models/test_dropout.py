@@ -71,6 +71,7 @@ def test_gradients():
 
 
 @pytest.mark.parametrize("scale", [0.0, 1e4])
+@pytest.mark.usefixtures("bf16")
 def test_extreme_features_and_bf16(scale):
     head, x = DropoutHead(8, 3), torch.full((1, 8), scale)
     assert bool(torch.isfinite(head(x)).all())

@@ -79,6 +79,7 @@ def test_extreme_features_give_finite_gradients(scale, memory):
     )
 
 
+@pytest.mark.usefixtures("bf16")
 def test_half_precision_is_computed_in_full():
     head = MetaEmbeddingHead(64, 3)
     head.remember(torch.randn(3, 64))

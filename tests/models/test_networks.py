@@ -152,6 +152,7 @@ def test_gradients_reach_every_parameter(name):
 
 
 @pytest.mark.parametrize("name", SMALL)
+@pytest.mark.usefixtures("bf16")
 def test_batch_of_one_and_bf16(name):
     network = create_model(name, 3).eval()
     x = torch.randn(2, 3, 8, 8)

@@ -62,7 +62,7 @@ def test_times_are_those_of_other_seeds(study, store, monkeypatch):
         put(store, replace(study.methods["adjusted"], seed=seed), 2.0)
     put(store, replace(study.methods["focal"], seed=0), 99.0, device="NVIDIA H200")
     put(store, replace(study.methods["focal"], seed=1), 99.0, state="failed", error="x")
-    monkeypatch.setattr(cost_file, "measured_seconds", lambda recipe, device: 7.0)
+    monkeypatch.setattr(cost_file, "ask", lambda *asked: 7.0)
     clock = Clock(store, CPU)
     assert [clock.seconds(study.methods[name]) for name in ("plain", "focal", "adjusted")] == [15.0, 7.0, 2.0]
     cost = clock.cost(jobs_of(recipe for _, recipe in study.recipes()), workers=2)
@@ -73,7 +73,7 @@ def test_times_are_those_of_other_seeds(study, store, monkeypatch):
 
 def test_quick_measures_one_recipe_for_all(study, store, monkeypatch):
     measured = []
-    monkeypatch.setattr(cost_file, "measured_seconds", lambda recipe, device: measured.append(recipe) or 5.0)
+    monkeypatch.setattr(cost_file, "ask", lambda *asked: measured.append(asked) or 5.0)
     jobs = jobs_of(recipe for _, recipe in study.recipes())
     assert set(Clock(store, CPU, quick=True).cost(jobs, 1).seconds) == {5.0} and len(measured) == 1
     Clock(store, CPU).cost(jobs, 1)
@@ -94,10 +94,8 @@ def test_a_few_steps_are_measured_without_the_test_set(study, options, monkeypat
     monkeypatch.setattr(cost_file, "MEASURED_SECONDS", 0.02)
     monkeypatch.setattr(cost_file, "load_task", lambda *a, **k: tests.append(load(*a, **k)) or tests[-1])
     recipe = Study.from_dict({**PLAIN, "methods": {"plain": {}, "x": options}}).methods["x"]
-    threads = torch.get_num_threads()
     seconds = measured_seconds(recipe, CPU)
     assert 0.001 < seconds < 60 and len(tests[0].test) == 0
-    assert torch.get_num_threads() == threads
 
 
 def test_twice_the_epochs_cost_about_twice(study, monkeypatch):
@@ -149,7 +147,7 @@ def test_a_spread_of_a_pilot_that_was_reported(study, store):
 
 @pytest.fixture
 def clock(store, monkeypatch):
-    monkeypatch.setattr(cost_file, "measured_seconds", lambda recipe, device: 30.0)
+    monkeypatch.setattr(cost_file, "ask", lambda *asked: 30.0)
     return Clock(store, CPU)
 
 

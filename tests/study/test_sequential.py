@@ -232,7 +232,7 @@ def test_minutes_keep_a_round_from_beginning(go, store, study, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("max_runs", "message"), [(5, r"--max-runs 5 is 1 seeds of 3 trainings, and 4 methods need 7 seeds.*allow 21 runs")]
+    ("max_runs", "message"), [(5, r"--max-runs 5 is 1 seed of 3 trainings, and 4 methods need 7 seeds.*allow 21 runs")]
 )
 def test_a_budget_for_nothing(go, study, store, max_runs, message):
     with pytest.raises(EquipoiseError, match=message):

@@ -98,7 +98,9 @@ def test_its_state_has_its_final_shapes_from_the_beginning(procedure):
     ids=str,
 )  # fmt: skip
 @everyone
-def test_it_goes_with_the_other_dials(procedure, options):
+def test_it_goes_with_the_other_dials(procedure, options, request):
+    if "precision" in options:
+        request.getfixturevalue("bf16")
     if "oltr" in procedure:
         options = {name: value for name, value in options.items() if name != "head"}
     curves = fit(quick_run(procedure, **options), evaluate=metrics)

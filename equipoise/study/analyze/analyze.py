@@ -18,7 +18,7 @@ from ...core import EquipoiseError, Spec
 from ...data import forget_cached
 from ...store import SCHEMA, Damaged, Store, explained
 from ...train import Recipe, Run
-from ..drive import Interrupted
+from ..drive import Interrupted, on_ctrl_c
 from ..runner import cache_of, task_of
 from . import corrupted
 from .corrupted import Corrupted, summarize_corruptions
@@ -73,10 +73,11 @@ def analyze_study(store: Store, asked: Asked, device: torch.device, console: Con
     with explained(store.path):
         (store.path / FOLDER).mkdir(exist_ok=True)
     try:
-        found = _measure_all(store, subjects, _parts(store, asked), device, console)
-        alphas = _measure_alphas(store, subjects, device)
-        with console.status("Comparing the runs …"):
-            analysis = _together(store, asked, subjects, found, alphas, device)
+        with on_ctrl_c():
+            found = _measure_all(store, subjects, _parts(store, asked), device, console)
+            alphas = _measure_alphas(store, subjects, device)
+            with console.status("Comparing the runs …"):
+                analysis = _together(store, asked, subjects, found, alphas, device)
     except KeyboardInterrupt:
         raise Interrupted from None
     finally:

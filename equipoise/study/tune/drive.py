@@ -13,7 +13,8 @@ from ...core import EquipoiseError
 from ...store import Store
 from ...train import Recipe
 from ...words import counted
-from ..drive import Display, Interrupted, _stop_on_interrupt, set_aside_damaged
+from ..child import check_guard
+from ..drive import Display, Interrupted, _stop_on_interrupt, on_ctrl_c, set_aside_damaged
 from ..executor import Workers
 from ..runner import Job, jobs_of
 from ..study import Study
@@ -31,6 +32,7 @@ def tune_study(
 
     `storage` is the URL of Optuna's database; by default a file in the store's folder.
     """
+    check_guard()
     spaces = spaces_of(study)
     check(study, spaces)
     store.create()
@@ -70,7 +72,7 @@ def _run(methods: list[MethodTuning], store: Store, device: torch.device, worker
     queue = _Queue(methods, store)
     total = sum(method.budget * len(method.seeds) for method in methods)
     jobs = queue.jobs()
-    with Display(console, queue.names, total, queue.done()) as display:
+    with on_ctrl_c(), Display(console, queue.names, total, queue.done()) as display:
         while jobs:
             pool = Workers(jobs, store, device, workers)
             with _stop_on_interrupt(pool, console):
