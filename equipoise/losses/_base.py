@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.fx import Proxy
 
 from .. import checks, native
 from ..class_counts import KnowsCounts
@@ -57,6 +58,9 @@ class Loss(KnowsCounts):
         return logits
 
     def forward(self, logits: Tensor, target: Tensor) -> Tensor:
+        if isinstance(logits, Proxy):  # a step of `torch.fx.symbolic_trace`, which takes modules of PyTorch as they are
+            path = logits.tracer.path_of_module(self)
+            return logits.tracer.create_proxy("call_module", path, (logits, target), {})
         checks.batch_shapes(type(self).__name__, logits, target, self._num_classes)
         try:
             return self.reduced(logits, target, self.reduction)

@@ -15,7 +15,7 @@ NO_LABEL = -(2**31)  # PyTorch skips samples whose label is this; its default, -
 
 def log_softmax(logits: Tensor) -> Tensor:
     """log p: (N, C) -> (N, C)."""
-    if logits.shape[1] < FEW and logits.is_cpu and not is_watched():
+    if not is_watched() and logits.is_cpu and logits.shape[1] < FEW:
         return logits.t().log_softmax(0).t()
     return logits.log_softmax(1)
 

@@ -32,8 +32,8 @@ def equalization_loss(
         if seeds:
             left_out = drawn_by(seeds[0], z.shape[1], gamma)
         else:
-            left_out = torch.rand(z.shape, generator=generator, dtype=z.dtype, device=z.device) < gamma
-        others = left_out.scatter(1, target[:, None], False).to(z)
+            left_out = _uniform(z, generator) < gamma
+        others = left_out.to(z).scatter(1, target[:, None], 0.0)
         return nll(z.addcmul(others, rare, value=-HUGE), target, reduction)
 
     def kernel(z: Tensor, target: Tensor, reduction: str, rare: Tensor) -> tuple[Tensor, Tensor]:
@@ -41,6 +41,12 @@ def equalization_loss(
         return softmax_loss(z, target, reduction, rare=rare, seeds=seeds[0], left_out=gamma)
 
     return in_one_call(logits, target, reduction, formula, kernel, rare=rare)
+
+
+def _uniform(like: Tensor, generator: torch.Generator | None) -> Tensor:
+    if generator is None:  # apart: with a generator, even None, PyTorch compiles `rand` for one batch size only
+        return torch.rand_like(like, memory_format=torch.contiguous_format)
+    return torch.rand(like.shape, generator=generator, dtype=like.dtype, device=like.device)
 
 
 def drawn_by(seeds: Tensor, num_classes: int, gamma: float) -> Tensor:

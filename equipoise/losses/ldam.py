@@ -81,5 +81,5 @@ class LDAMLoss(FusedLoss):
 
     def reduced(self, logits: Tensor, target: Tensor, reduction: str) -> Tensor:
         logits = full_precision(logits)
-        scales, shifts = self.ready(logits.dtype, logits.device)
+        scales, shifts = self.ready(logits.dtype, logits.device).unbind()
         return cross_entropy(logits, target, reduction, scale=scales, at_label=shifts)
