@@ -148,9 +148,9 @@ def batch_shapes(owner: str, logits: Tensor, target: Tensor, num_classes: int | 
         raise ValueError(
             f"{owner} expects labels of shape (N,), whole numbers, got {target.dtype} {tuple(target.shape)}"
         )
-    if torch.jit.is_tracing():  # sizes are tensors there, and to compare them would fix them
-        return
     rows, classes = logits.shape
+    if isinstance(rows, Tensor):  # in `torch.jit.trace`, where to compare sizes would fix them
+        return
     if rows != target.shape[0]:
         raise ValueError(f"{owner} got {rows} rows of logits and {target.shape[0]} labels")
     if num_classes is not None and classes != num_classes:

@@ -17,15 +17,17 @@ class KnowsCounts(nn.Module):
 
     Counts are facts, not weights: they are there where a module is built on the meta device, whole when it is cast to
     half precision, and come along when `to_empty` gives weights fresh memory. What is derived from them is no buffer,
-    so that nothing of this can happen to it either.
+    so that nothing of this can happen to it either. A subclass may name other buffers of this kind in `facts`.
     """
 
     class_counts: Tensor | None
+    facts: tuple[str, ...] = ("class_counts",)
 
     def __init__(self, class_counts: checks.Counts | None, persistent: bool = True) -> None:
         super().__init__()
         counts = None if class_counts is None else checks.counts(class_counts).long()
-        self._last_known = counts  # for when the buffer is on the meta device, which keeps no numbers
+        # for when a buffer is on the meta device, which keeps no numbers
+        self._last_known: dict[str, Tensor] = {} if counts is None else {"class_counts": counts}
         self.register_buffer("class_counts", counts, persistent)
         self._ready: tuple[Tensor, int, Tensor] | None = None
 
@@ -51,17 +53,14 @@ class KnowsCounts(nn.Module):
     def _known_counts(self) -> Tensor:
         counts = self._buffers["class_counts"]
         assert counts is not None
-        if counts.is_meta:
-            assert self._last_known is not None
-            return self._last_known
-        return counts
+        return self._last_known["class_counts"] if counts.is_meta else counts
 
     def _apply(self, fn: Callable[..., Any], recurse: bool = True) -> Self:
-        before = self._buffers.get("class_counts")
+        before = {name: fact for name in self.facts if (fact := self._buffers.get(name)) is not None}
         super()._apply(fn, recurse)
-        after = self._buffers.get("class_counts")
-        if before is not None and after is not None and after is not before:
-            self._last_known = self._last_known if before.is_meta else before
-            if not after.is_meta and self._last_known is not None:
-                after.copy_(self._last_known)  # `to_empty` brings no numbers along
+        self._last_known |= {name: fact for name, fact in before.items() if not fact.is_meta}
+        for name, fact in before.items():
+            after = self._buffers[name]
+            if after is not None and after is not fact and not after.is_meta:  # it may be cast, or without numbers
+                self._buffers[name] = self._last_known[name].to(after.device)
         return self

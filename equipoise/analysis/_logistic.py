@@ -142,7 +142,9 @@ def with_best_bias(problem: Problem, at: Point, tolerance: float) -> Point:
         p = probabilities(problem, residual)
         hessian = p.sum(1).diag() - p @ p.T
         # a shift of all classes alike has neither slope nor curvature; with some, the matrix can be inverted
-        hessian += hessian.trace() * (1 / len(slope) ** 2 + 1e-15 * torch.eye(len(slope)).to(p))
+        hessian += hessian.trace() * (
+            1 / len(slope) ** 2 + 1e-15 * torch.eye(len(slope), dtype=p.dtype, device=p.device)
+        )
         step = -torch.linalg.solve(hessian, slope)[:, None]
         theta, logits = torch.cat((theta[:, :-1], theta[:, -1:] + step), dim=1), logits + step
         value, residual = objective(problem, theta, logits)

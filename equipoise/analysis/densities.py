@@ -60,7 +60,8 @@ def cosine_distances(
     x = rows_of(features)
     y = labels_of(labels, len(x)).to(x.device)
     if len(x) > samples:
-        chosen = torch.randperm(len(x), generator=torch.Generator().manual_seed(seed))[:samples].to(x.device)
+        generator = torch.Generator("cpu").manual_seed(seed)
+        chosen = torch.randperm(len(x), generator=generator, device="cpu")[:samples].to(x.device)
         x, y = x[chosen], y[chosen]
     between, within = _counts(unit_rows(x), y, bins).view(2, bins)
     edges = torch.linspace(0, 2, bins + 1, dtype=torch.float64, device=x.device)

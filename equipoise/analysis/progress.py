@@ -106,7 +106,7 @@ def subsample_means(rows: Tensor, size: int, rounds: int, generator: torch.Gener
         return rows.mean(dim=0).expand(rounds, -1)  # there is one way to draw all of them
     means, at_once = [], rows_at_once(n)
     for start in range(0, rounds, at_once):
-        keys = torch.rand(min(at_once, rounds - start), n, generator=generator, device=rows.device)
+        keys = torch.rand(min(at_once, rounds - start), n, dtype=torch.float32, generator=generator, device=rows.device)
         shares = torch.zeros_like(keys, dtype=rows.dtype)
         shares.scatter_(1, keys.topk(size, dim=1, sorted=False).indices, 1 / size)
         means.append(shares @ rows)

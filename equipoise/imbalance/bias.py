@@ -29,7 +29,10 @@ def statistics_of(feature_map: Tensor, statistic: str) -> Tensor:
             f"bias weights need a feature map of shape (N, c, h, w) with at least two values a sample, "
             f"got {tuple(feature_map.shape)}"
         )
-    variance, mean = torch.var_mean(full_precision(feature_map.detach()).flatten(1), dim=1)
+    values = full_precision(feature_map.detach()).flatten(1)
+    if not values.shape[0]:
+        return values.new_empty(2 if statistic == "product" else 1, 0)  # PyTorch warns of an empty batch
+    variance, mean = torch.var_mean(values, dim=1)
     return torch.stack({"variance": [variance], "mean": [mean], "product": [mean, variance]}[statistic])
 
 
@@ -102,6 +105,7 @@ class BiasWeighting(Weighting):
     """
 
     smallest: Tensor
+    facts = "class_counts", "smallest"
 
     def __init__(
         self,
@@ -118,7 +122,8 @@ class BiasWeighting(Weighting):
         self.alpha, self.beta, self.statistic, self.inverse, self.legacy = alpha, beta, statistic, inverse, legacy
         self.scaling = checks.one_of("scaling", scaling, SCALINGS)
         # a row for each statistic; the first batch replaces infinity before anything is computed from it
-        self.register_buffer("smallest", torch.full((2 if statistic == "product" else 1, 1), torch.inf))
+        rows = 2 if statistic == "product" else 1
+        self.register_buffer("smallest", torch.full((rows, 1), torch.inf, dtype=torch.float32, device="cpu"))
 
     def weights(self, target: Tensor, out: Output | None) -> Tensor:
         if out is None or out.feature_map is None:
@@ -129,7 +134,10 @@ class BiasWeighting(Weighting):
         return _combined(z, self.inverse)
 
     def _smallest_so_far(self, values: Tensor) -> Tensor:
-        smallest = torch.fmin(self.smallest, values.amin(1, keepdim=True))  # fmin: one bad batch must not stay forever
+        smallest = self.smallest.to(values)
+        if not values.shape[1]:
+            return smallest
+        smallest = torch.fmin(smallest, values.amin(1, keepdim=True))  # fmin: one bad batch must not stay forever
         if self.training:
             self.smallest.copy_(smallest)
         return smallest

@@ -60,5 +60,5 @@ class NonIIDSampler(ClassSampler):
         batches = -(-n // self.batch_size)
         drawn = torch.randint(len(self._counts), (batches, self.classes), generator=generator, device=device)
         in_order = drawn.repeat_interleave(self.batch_size // self.classes, dim=1)
-        shuffle = torch.rand(in_order.shape, generator=generator, device=device).argsort(1)
+        shuffle = torch.rand(in_order.shape, dtype=torch.float32, generator=generator, device=device).argsort(1)
         return in_order.gather(1, shuffle).flatten()[:n]

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from .. import checks
 from ..core import Output, full_precision, register
-from ._base import Posthoc
+from ._base import Posthoc, home
 from ._choose import best_tau
 
 
@@ -44,7 +44,7 @@ class TauNorm(Posthoc):
     """
 
     def __init__(self, head_weight: Tensor, tau: float | None = None) -> None:
-        self.head_weight = torch.as_tensor(head_weight).detach()
+        self.head_weight = torch.as_tensor(head_weight, device=home(head_weight)).detach()
         if self.head_weight.dim() != 2:
             raise ValueError(f"head_weight must be of shape (C, d), not {tuple(self.head_weight.shape)}")
         self.tau = None if tau is None else checks.at_least("tau", tau, 0)

@@ -53,7 +53,7 @@ class Run:
         schedule = Spec.parse(plan.schedule).build("schedule", epochs=plan.epochs, warmup_epochs=warmup)
         rates = learning_rates(schedule, plan.lr, plan.epochs, warmup, self.steps_per_epoch)
         self.rates = rates.to(device, torch.float32)
-        self.lr = torch.zeros((), device=device)
+        self.lr = torch.zeros((), dtype=torch.float32, device=device)
         self.optimizer = torch.optim.SGD(
             decay_groups(
                 self.network,
@@ -70,7 +70,7 @@ class Run:
         self.average = Average(self.network, plan.ema) if plan.ema is not None else None
         self.done = torch.zeros((), dtype=torch.int64, device=device)  # steps taken
         self.bad_step = torch.full((), -1, dtype=torch.int64, device=device)  # the first whose loss was not finite
-        self.loss_sum = torch.zeros((), device=device)  # over the epoch
+        self.loss_sum = torch.zeros((), dtype=torch.float32, device=device)  # over the epoch
         self.order = torch.empty(self.sampler.epoch_length, dtype=torch.int64, device=device)
 
     def _build(self, facts: dict[str, Any], weights: Mapping[str, Tensor] | None) -> None:

@@ -45,6 +45,6 @@ class Pool(nn.Module):
     def indices(self, n: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
         """Indices of n images in the split, and their classes."""
         # not torch.multinomial: it waits for the device to see whether the shares are valid
-        place, turn = torch.rand(2, n, device=self.edges.device, generator=generator).double()
+        place, turn = torch.rand(2, n, dtype=torch.float32, device=self.edges.device, generator=generator).double()
         target = torch.searchsorted(self.edges, place, right=True)
         return self.order[self.first[target] + (turn * self.count[target]).long()], target

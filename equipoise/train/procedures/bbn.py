@@ -29,7 +29,7 @@ def reversed_shares(class_counts: checks.Counts) -> Tensor:
     """How often each class is drawn for the other branch (C,); sums to 1. See `BilateralBranch`."""
     n = checks.counts(class_counts)
     shares = (n.max() / n).where(n > 0, 0.0)
-    return (shares / shares.sum()).to(torch.get_default_dtype())
+    return (shares / shares.sum()).float()
 
 
 def bilateral_map(conventional: Tensor, rebalancing: Tensor, share: Tensor | float) -> Tensor:

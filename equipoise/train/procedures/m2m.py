@@ -150,7 +150,7 @@ class MajorToMinor(Deferred):
         pixels = translate(pixels, target, target[seed], g, f, self.lam, self.step_size, self.steps)
         with torch.no_grad():
             sure = g(pixels).softmax(1).gather(1, target[:, None]).squeeze(1) >= self.gamma
-        wanted, luck = torch.rand(2, len(target), device=target.device, generator=stream)
+        wanted, luck = torch.rand(2, len(target), dtype=torch.float32, device=target.device, generator=stream)
         rare = wanted >= count / self.class_counts.max()
         taken = rare & sure & (luck < welcome.gather(1, seed[:, None]).squeeze(1))
         chosen = torch.where(taken[:, None, None, None], (pixels - mean) / std, inputs)
@@ -158,4 +158,4 @@ class MajorToMinor(Deferred):
 
 
 def _normal_like(x: Tensor, generator: torch.Generator) -> Tensor:
-    return torch.randn(x.shape, device=x.device, generator=generator)
+    return torch.randn(x.shape, dtype=x.dtype, device=x.device, generator=generator)
