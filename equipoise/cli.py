@@ -414,7 +414,7 @@ def tasks() -> None:
 def norms(
     model: Annotated[str, typer.Argument(help="A network, e.g. resnet32 or timm/resnet50.", show_default=False)],
     batch_size: Annotated[int, typer.Option(min=1, help="Examples that a norm sees at once.")] = 128,
-    size: Annotated[int, typer.Option(min=1, help="Height and width of the images.")] = 32,
+    size: Annotated[int, typer.Option(min=1, max=1024, help="Height and width of the images.")] = 32,
 ) -> None:
     """Say which norm suits a network and batch size, and whether decay of γ and β can act on it.
 
@@ -473,10 +473,12 @@ _SYSTEM = {
 }
 
 
-def _told(error: OSError | MemoryError) -> str | None:
+def _told(error: OSError | MemoryError | RuntimeError) -> str | None:
     """The sentence for an error of the machine; None where it may be a mistake of ours."""
-    if isinstance(error, MemoryError):
+    if isinstance(error, MemoryError) or "can't allocate memory" in str(error):  # in PyTorch's words
         return "the memory is not enough for this; ask for a smaller network, smaller batches or fewer workers"
+    if not isinstance(error, OSError):
+        return None
     ours = str(error.filename or "").startswith(str(Path(__file__).parent))
     if error.filename is None or ours or error.errno not in _SYSTEM:
         return None
@@ -492,7 +494,7 @@ def main() -> None:
         app()
     except EquipoiseError as error:
         _refuse(str(error))
-    except (OSError, MemoryError) as error:
+    except (OSError, MemoryError, RuntimeError) as error:
         if (told := _told(error)) is None:
             raise
         _refuse(told)

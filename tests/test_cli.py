@@ -1,5 +1,6 @@
 """The commands as a user meets them: in a process of their own, with real mistakes."""
 
+import errno
 import os
 import re
 import subprocess
@@ -7,6 +8,8 @@ import sys
 from pathlib import Path
 
 import pytest
+
+from equipoise import cli
 
 STUDY = """
 question = "?"
@@ -188,3 +191,91 @@ def test_unknown_method():
     assert done.returncode == 2 and "Did you mean 'ldam'" in done.stderr
     assert equipoise("report", "nowhere").returncode == 2
     assert equipoise("status", "nowhere").returncode == 2
+
+
+@pytest.fixture
+def in_process(monkeypatch, capsys):
+    """The command line without the time that a process takes to begin; its exit code and its errors."""
+
+    def call(*arguments):
+        monkeypatch.setattr(sys, "argv", ["equipoise", *map(str, arguments)])
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        return ended.value.code, capsys.readouterr().err
+
+    return call
+
+
+@pytest.mark.parametrize("command", ["run", "plan", "tune", "train"])
+def test_what_is_no_study_is_a_sentence(in_process, tmp_path, command):
+    (tmp_path / "binary.toml").write_bytes(b"\xff\xfe\0")
+    (tmp_path / "empty.toml").write_text("")
+    (tmp_path / "escape.toml").write_text('"\\u001b[31m" = 1\ntask = 3')
+    for name in ("none.toml", "binary.toml", "escape.toml", ".", "x" * 300, "empty.toml/x"):
+        code, told = in_process(command, tmp_path / name)
+        assert code == 2 and told.startswith("error:") and "\x1b" not in told
+
+
+@pytest.mark.parametrize("command", ["report", "status", "analyze"])
+def test_what_is_no_folder_of_results_is_a_sentence(in_process, study, tmp_path, command):
+    assert "is a file; give the folder that" in in_process(command, study)[1]
+    assert "is not there; give the folder that" in in_process(command, tmp_path / "nowhere")[1]
+    assert in_process(command, tmp_path)[0] == 2
+    assert in_process(command, tmp_path / ("x" * 300))[0] == 2
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["run"],
+        ["run", "x", "--workers", "0"],
+        ["run", "x", "--workers", "many"],
+        ["run", "x", "--unknown"],
+        ["unknown"],
+        ["report"],
+        ["show", "x[/b]"],
+        ["methods", "x[/b]"],
+        ["norms", "nothing/at_all"],
+        ["norms", "cnn_small(width=-1)"],
+        ["norms", "cnn_small(width=1000000000)"],
+        ["norms", "resnet32", "--size", "1000000"],
+    ],
+)
+def test_arguments_that_make_no_sense(in_process, arguments):
+    code, told = in_process(*arguments)
+    assert code == 2 and told
+
+
+def test_an_error_of_the_machine_is_a_sentence_and_one_of_ours_is_not(in_process, monkeypatch, tmp_path):
+    def fails_with(error):
+        def app():
+            raise error
+
+        monkeypatch.setattr(cli, "app", app)
+
+    fails_with(OSError(errno.ENOSPC, "No space left on device", str(tmp_path / "file")))
+    assert in_process() == (
+        2,
+        f"error: {tmp_path / 'file'}: the disk is full; make room and give the same command again\n",
+    )
+    fails_with(MemoryError())
+    assert "memory is not enough" in in_process()[1]
+    for bug in (
+        OSError("no file, no number"),
+        FileNotFoundError(errno.ENOENT, "lost", cli.__file__),
+        RuntimeError("bug"),
+    ):
+        fails_with(bug)
+        with pytest.raises(type(bug)):
+            cli.main()
+
+
+def test_names_are_shown_as_they_are_written(tmp_path):
+    names = "[methods.focal]"
+    assert names in STUDY
+    (tmp_path / "odd.toml").write_text(
+        STUDY.replace(names, '[methods."x[/b] [red]y"]').replace("seeds = 2", "seeds = 1")
+    )
+    done = equipoise("run", "odd.toml", "--workers", 1, cwd=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "finished x[/b] [red]y · seed 0" in done.stdout

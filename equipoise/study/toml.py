@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -13,8 +14,9 @@ LARGEST = 1_000_000  # bytes; the longest study of ours has 3,000
 
 def read_toml(path: Path) -> dict[str, Any]:
     """The tables of a file in UTF-8, with or without the mark that some editors put in front."""
+    text = _text(path)
     try:
-        return tomllib.loads(_text(path))
+        return tomllib.loads(text)
     except RecursionError:
         raise EquipoiseError(f"{path} is not valid TOML: its brackets are nested too deeply") from None
     except ValueError as error:  # also of whole numbers with thousands of digits
@@ -22,9 +24,10 @@ def read_toml(path: Path) -> dict[str, Any]:
 
 
 def _text(path: Path) -> str:
-    if path.is_dir():
+    # Path.is_dir and Path.exists raise where a name is too long
+    if os.path.isdir(path):
         raise EquipoiseError(f"{path} is a folder; give the path of a TOML file{_remedy_for_folder(path)}")
-    if not path.exists():
+    if not os.path.exists(path):
         raise EquipoiseError(f"{path} is not there; give the path of a TOML file, such as studies/demo.toml")
     if not path.is_file():
         raise EquipoiseError(f"{path} is not a regular file; give the path of a TOML file")

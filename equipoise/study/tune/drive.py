@@ -21,7 +21,7 @@ from ..study import Study
 from .aim import Aim
 from .method import MethodTuning
 from .outcome import MethodOutcome, Outcome, best_trial
-from .prepare import check, searches_of, spaces_of
+from .prepare import check, database_told, searches_of, spaces_of
 from .space import Space
 
 
@@ -36,7 +36,7 @@ def tune_study(
     spaces = spaces_of(study)
     check(study, spaces)
     store.create()
-    with _alone(store):
+    with _alone(store), database_told(study, store, storage):
         set_aside_damaged(store, console)
         searches, aim = searches_of(study, spaces, store, storage), Aim(study.metric, study.priority)
         methods = [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 
 import torch
@@ -20,6 +21,8 @@ from .grid import GridSearch
 from .method import Search
 from .outcome import tuned_name
 from .space import Space, space_of
+
+DATABASE = "optuna.db"
 
 
 def spaces_of(study: Study) -> dict[str, Space]:
@@ -94,6 +97,15 @@ def _needs_fitting(recipe: Recipe) -> bool:
     return False
 
 
+def database_told(study: Study, store: Store, url: str | None) -> AbstractContextManager[None]:
+    """Within it, an error of Optuna's database is a sentence; a grid has none."""
+    if study.tuning.sampler == "grid":
+        return nullcontext()
+    from .sampled import explained
+
+    return explained(url or store.path / DATABASE)
+
+
 def searches_of(study: Study, spaces: dict[str, Space], store: Store, url: str | None) -> dict[str, Search]:
     """The search that the study asks for, for each method; `url` is that of Optuna's database."""
     tuning, higher = study.tuning, ALL_METRICS[study.metric].higher_is_better
@@ -104,7 +116,7 @@ def searches_of(study: Study, spaces: dict[str, Space], store: Store, url: str |
         }
     from .sampled import SampledSearch, storage_at, storage_in  # Optuna takes a while to import
 
-    storage = storage_at(url) if url else storage_in(store.path / "optuna.db")
+    storage = storage_at(url) if url else storage_in(store.path / DATABASE)
     return {
         name: SampledSearch(
             space.axes,

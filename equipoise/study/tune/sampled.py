@@ -5,14 +5,17 @@ from __future__ import annotations
 import hashlib
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import optuna
 from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
+from optuna.exceptions import StorageInternalError
 from optuna.storages import BaseStorage, RDBStorage
 from optuna.trial import FrozenTrial, TrialState
+from sqlalchemy.exc import SQLAlchemyError
 
 from ...core import EquipoiseError
 from .axis import Axis
@@ -178,6 +181,29 @@ def storage_at(url: str) -> BaseStorage:
         raise EquipoiseError(f"the storage {url} needs a package that is not there: {error}") from None
     except Exception as error:  # SQLAlchemy's and the drivers' errors have no parent of their own
         raise EquipoiseError(f"the storage {url} cannot be opened: {error}") from None
+
+
+# what SQLite says -> what that means
+_SAID = {
+    "disk is full": "the disk is full; make room and give the same command again. Finished runs are kept.",
+    "readonly": "it may not be written; choose another folder with --out",
+    "unable to open": "it cannot be opened; choose another folder with --out",
+    "locked": "another process holds it; wait for that, and give the same command again",
+    "malformed": "it is damaged; remove it and give the same command again. Finished runs are kept, and found again.",
+    "not a database": "it is no database; remove it and give the same command again. Finished runs are kept.",
+}
+
+
+@contextmanager
+def explained(storage: Path | str) -> Iterator[None]:
+    """Turn the database's errors into words that say what to do."""
+    try:
+        yield
+    except (SQLAlchemyError, StorageInternalError, sqlite3.Error) as error:
+        cause = error.__cause__ if isinstance(error, StorageInternalError) else error
+        said = str(getattr(cause, "orig", None) or cause or error)
+        meaning = next((meaning for words, meaning in _SAID.items() if words in said), f"it says: {said}")
+        raise EquipoiseError(f"the database of trials, {storage}, failed: {meaning}") from error
 
 
 def storage_in(path: Path) -> BaseStorage:
