@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
 import typer
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
 from . import __version__, checks
 from .core import KINDS, Card, EquipoiseError, card, cards
+from .terminal import Terminal
 from .words import counted
 
 app = typer.Typer(
@@ -30,7 +30,7 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-console = Console(highlight=False)
+console = Terminal()
 
 METHOD_KINDS = tuple(kind for kind in KINDS if kind not in ("model", "task", "schedule"))
 
@@ -506,5 +506,5 @@ def _refuse(sentence: str) -> NoReturn:
     from .data.names import shown
 
     lines = "\n".join(map(shown, sentence.split("\n")))  # what the sentence repeats must not steer the terminal
-    Console(stderr=True, highlight=False).print(f"[red]error:[/] {escape(lines)}", soft_wrap=True)
+    Terminal(stderr=True).print(f"[red]error:[/] {escape(lines)}", soft_wrap=True)
     sys.exit(2)

@@ -12,7 +12,17 @@ import equipoise
 from equipoise.core import KINDS, cards
 
 ROOT = Path(equipoise.__file__).parent
-BASE = {"core", "checks", "annotations", "words", "class_counts", "files", "tracing", ""}  # "": the package itself
+BASE = {
+    "core",
+    "checks",
+    "annotations",
+    "words",
+    "escaping",
+    "class_counts",
+    "files",
+    "tracing",
+    "",
+}  # "": the package
 METHODS = {"data", "models", "norms", "losses", "mixing", "imbalance"}
 # part -> the parts it may import
 ALLOWED = {
@@ -21,6 +31,8 @@ ALLOWED = {
     "core": {"annotations", "words"},
     "checks": {"words"},
     "class_counts": {"checks", "tracing"},
+    "escaping": set(),
+    "terminal": {"escaping"},
     "files": set(),
     "tracing": set(),
     "native": {"tracing"},
@@ -33,7 +45,7 @@ ALLOWED = {
     "analysis": BASE | {"imbalance"},  # it fits a temperature
     "report": BASE | {"store", "analysis"},
     "study": BASE | METHODS | {"train", "store", "analysis"},
-    "cli": BASE | METHODS | {"train", "store", "analysis", "report", "study"},
+    "cli": BASE | METHODS | {"train", "store", "analysis", "report", "study", "terminal"},
 }
 
 

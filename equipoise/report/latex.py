@@ -4,14 +4,9 @@ from __future__ import annotations
 
 import re
 
+from ..escaping import latex
 from .paper import Grid
 from .tables import Cell
-
-_SPECIAL = {
-    "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
-    "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}", ">": r"\textgreater{}",
-    "±": r"$\pm$", "−": "$-$", "–": "--", "×": r"$\times$", "Δ": r"$\Delta$", "≈": r"$\approx$", "\u00a0": "~",
-}  # fmt: skip
 
 
 def render_latex(grid: Grid) -> str:
@@ -21,11 +16,11 @@ def render_latex(grid: Grid) -> str:
         "% needs \\usepackage{booktabs}",
         r"\begin{table}",
         r"\centering\footnotesize",
-        rf"\caption{{{escaped(grid.caption)}}}",
+        rf"\caption{{{latex(grid.caption)}}}",
         rf"\label{{tab:{re.sub('[^A-Za-z0-9-]+', '-', grid.name).strip('-') or 'study'}}}",
         rf"\begin{{tabular}}{{@{{}}{sides}@{{}}}}",
         r"\toprule",
-        " & ".join(escaped(title) for title in grid.header) + r" \\",
+        " & ".join(latex(title) for title in grid.header) + r" \\",
         r"\midrule",
         *(" & ".join(map(_cell, row)) + r" \\" for row in grid.rows),
         r"\bottomrule",
@@ -35,15 +30,6 @@ def render_latex(grid: Grid) -> str:
     return "\n".join(lines) + "\n"
 
 
-def escaped(text: str) -> str:
-    r"""Text that LaTeX sets as it is: no command, comment or cell can be smuggled in.
-
-    >>> print(escaped("a_b & 50 % {x} \\y ± 1"))
-    a\_b \& 50 \% \{x\} \textbackslash{}y $\pm$ 1
-    """
-    return "".join(_SPECIAL.get(character, character) for character in " ".join(text.split(" ")).replace("\n", " "))
-
-
 def _cell(cell: Cell) -> str:
-    main = rf"\textbf{{{escaped(cell.main)}}}" if cell.bold else escaped(cell.main)
-    return f"{main} {escaped(cell.minor)}".strip()
+    main = rf"\textbf{{{latex(cell.main)}}}" if cell.bold else latex(cell.main)
+    return f"{main} {latex(cell.minor)}".strip()

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
+from ..escaping import markdown as plain
+from ..escaping import visible
 from .collect import flat
 from .paper import Grid, paper_table
 from .provenance import provenance
@@ -46,16 +48,6 @@ def render_grid(grid: Grid) -> str:
     return f"{_grid([plain(h) for h in grid.header], grid.numeric, rows)}\n\n{plain(grid.caption)}"
 
 
-def plain(text: str) -> str:
-    """Text that Markdown shows as it is: no tag, link, code or table cell can be smuggled in.
-
-    >>> print(plain("a|b <script>[x](y)`"))
-    a\\|b &lt;script&gt;\\[x\\](y)\\`
-    """
-    text = " ".join(text.split()).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    return re.sub(r"([\\`*\[\]|#!])", r"\\\1", text)
-
-
 def bold(cell: Cell) -> str:
     """A cell's text, its main part between asterisks where it is among the best.
 
@@ -70,7 +62,7 @@ def code(text: str) -> str:
     """A code span, with a fence longer than any run of backticks inside."""
     fence = "`" * (1 + max((len(run) for run in re.findall("`+", text)), default=0))
     pad = " " if "`" in text else ""
-    return f"{fence}{pad}{' '.join(text.split())}{pad}{fence}"
+    return f"{fence}{pad}{visible(' '.join(text.split()))}{pad}{fence}"
 
 
 def _grid(header: Sequence[str], numeric: Sequence[bool], rows: Iterable[Sequence[str]]) -> str:

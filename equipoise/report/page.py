@@ -11,6 +11,7 @@ from importlib.resources import files
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from ..escaping import visible
 from .collect import flat
 from .figures import (
     MOST_ROWS,
@@ -46,6 +47,7 @@ def render_page(results: Results, sections: Sequence[Section] = ()) -> str:
     environment = Environment(
         loader=PackageLoader(__package__, "."),
         autoescape=True,
+        finalize=_shown_as_it_is,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -80,6 +82,11 @@ def render_page(results: Results, sections: Sequence[Section] = ()) -> str:
         marker=marker,
         sort_key=_sort_key,
     )
+
+
+def _shown_as_it_is(value: object) -> object:
+    """Text that comes from files without what an editor or a browser would obey."""
+    return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
 def _figures(results: Results) -> dict[str, object]:

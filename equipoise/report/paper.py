@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..core import EquipoiseError
+from ..escaping import csv_cell
 from .collect import flat
 from .results import Estimate, Method, Results
 from .tables import SHORT, USUAL, Cell
@@ -169,7 +170,7 @@ def table_csv(studies: Sequence[Results]) -> str:
     for results in studies:
         for method in results.methods:
             for metric, e in method.estimates.items():
-                sheet.writerow(_line(results, method, metric, e))
+                sheet.writerow(map(csv_cell, _line(results, method, metric, e)))
     return text.getvalue()
 
 

@@ -9,6 +9,8 @@ from itertools import pairwise
 
 from markupsafe import Markup, escape
 
+from ..escaping import visible
+
 COLOURS = 7  # page.css has so many, and grey for the baseline
 SHAPES = 4
 
@@ -21,8 +23,12 @@ def tag(name: str, *children: object, **attributes: object) -> Markup:
     >>> print(tag("text", "<b>", class_="label", text_anchor="end"))
     <text class="label" text-anchor="end">&lt;b&gt;</text>
     """
-    given = "".join(f' {_attribute(key)}="{escape(_short(value))}"' for key, value in attributes.items())
-    return Markup(f"<{name}{given}>{''.join(escape(child) for child in children)}</{name}>")
+    given = "".join(f' {_attribute(key)}="{_text(_short(value))}"' for key, value in attributes.items())
+    return Markup(f"<{name}{given}>{''.join(map(_text, children))}</{name}>")
+
+
+def _text(value: object) -> Markup:
+    return value if isinstance(value, Markup) else escape(visible(str(value)))
 
 
 def drawing(width: float, height: float, label: str, children: Iterable[Markup], **attributes: object) -> Markup:

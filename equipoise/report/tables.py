@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from ..analysis import METRICS
 from ..analysis.priority import ALL_METRICS
+from ..escaping import csv_cell
 from .pairs import Pair
 from .results import Estimate, Method, Results
 from .words import UNKNOWN, heading, interval, p_value, title_of, value
@@ -205,5 +206,6 @@ def results_csv(results: Results) -> str:
     sheet.writerow(["method", "seed", "state", "key", "parameters", "seconds", *metrics])
     for run in results.runs:
         known = (run.record.parameters, run.record.seconds) if run.record else (math.nan, math.nan)
-        sheet.writerow([run.method, run.seed, run.state, run.key, *known, *(run.metrics[m] for m in metrics)])
+        name = csv_cell(run.method)
+        sheet.writerow([name, run.seed, run.state, run.key, *known, *(run.metrics[m] for m in metrics)])
     return text.getvalue()

@@ -52,7 +52,7 @@ def write_by_ratio(studies: Sequence[Results], folder: Path) -> None:
     with explained(folder):
         folder.mkdir(parents=True, exist_ok=True)
         for kind, text in contents.items():
-            write_whole(folder / f"by_ratio.{kind}", text.encode())
+            write_whole(folder / f"by_ratio.{kind}", text.encode("utf-8", "backslashreplace"))
 
 
 def print_grid(grid: Grid, console: Console) -> None:

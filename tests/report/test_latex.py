@@ -6,8 +6,8 @@ import subprocess
 
 import pytest
 
+from equipoise.escaping import latex as escaped
 from equipoise.report import collect, paper_table, render_latex
-from equipoise.report.latex import escaped
 from equipoise.report.paper import Grid
 from equipoise.report.tables import Cell
 

@@ -177,7 +177,7 @@ def _of(part: Part, network: Callable[[], Run]) -> Numbers:
 def _bar(console: Console, total: int) -> Iterator[Callable[[str], None]]:
     """A bar over the runs, where there is a terminal."""
     columns = (
-        TextColumn("{task.description:<30.30}"),
+        TextColumn("{task.description:<30.30}", markup=False),
         BarColumn(bar_width=20),
         TextColumn("{task.completed}/{task.total} runs"),
     )

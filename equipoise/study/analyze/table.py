@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from pathlib import PurePath
 from typing import Any
@@ -11,6 +10,8 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
+
+from ...escaping import markdown
 
 Numbers = Mapping[str, Any]
 UNKNOWN = "–"
@@ -146,11 +147,6 @@ def analysis_markdown(analysis: Numbers) -> str:
     """analysis.md: the whole table with its notes."""
     header, rows = key_table(analysis)
     rule = f"| --- |{' ---: |' * (len(header) - 1)}"
-    head, *body = (f"| {' | '.join(map(_text, row))} |" for row in [header, *rows])
-    said = [f"- {_text(note)}" for note in notes(analysis)]
-    return "\n".join([f"# {_text(analysis['question'])}", "", head, rule, *body, "", *said]) + "\n"
-
-
-def _text(text: str) -> str:
-    """Text that Markdown shows as it is."""
-    return re.sub(r"([\\`*\[\]|<>#_])", r"\\\1", " ".join(text.split()))
+    head, *body = (f"| {' | '.join(map(markdown, row))} |" for row in [header, *rows])
+    said = [f"- {markdown(note)}" for note in notes(analysis)]
+    return "\n".join([f"# {markdown(analysis['question'])}", "", head, rule, *body, "", *said]) + "\n"

@@ -16,6 +16,7 @@ from rich.table import Table
 
 from ... import __version__
 from ...analysis.priority import ALL_METRICS, WORDS
+from ...escaping import csv_cell
 from ...store import SCHEMA, Store, now
 from ...train import Recipe
 from ...words import counted
@@ -45,7 +46,8 @@ def trials_csv(outcome: Outcome) -> str:
     for method in outcome.methods:
         for trial in method.trials:
             values = (trial.point.get(dial, "") for dial in dials)
-            table.writerow([method.name, trial.number, state(trial), trial is method.best, *_cells(trial), *values])
+            cells = [method.name, trial.number, state(trial), trial is method.best, *_cells(trial), *values]
+            table.writerow(map(csv_cell, cells))
     return file.getvalue()
 
 
