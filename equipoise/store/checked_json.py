@@ -23,7 +23,8 @@ def to_bytes(content: Mapping[str, Any], *, indent: int | None = 1) -> bytes:
     Names that are not Unicode, as a folder's can be, stay what they are: the escape of half a character is JSON too.
     """
     spaces = None if indent else (",", ":")
-    text = json.dumps({_NAME: _BLANK, **content}, indent=indent, ensure_ascii=False, separators=spaces)
+    own = {name: value for name, value in content.items() if name != _NAME}
+    text = json.dumps({_NAME: _BLANK, **own}, indent=indent, ensure_ascii=False, separators=spaces)
     raw = text.encode("utf-8", "backslashreplace")
     return raw.replace(_BLANK.encode(), checksum(raw).encode(), 1)
 
@@ -39,6 +40,6 @@ def from_bytes(raw: bytes) -> Any:
         content = json.loads(raw)
     except (ValueError, RecursionError):
         raise ValueError("it is not JSON") from None
-    if isinstance(content, dict):
-        content.pop(_NAME, None)
+    if isinstance(content, dict) and content.pop(_NAME, None) is not None and not head:
+        raise ValueError("its checksum is none")
     return content
