@@ -113,10 +113,10 @@ def train(
         [task]
         name = "digits"
     """
-    from .study import expanded, name_of, read_toml, single
+    from .study import expanded, name_of, near, read_toml, single
     from .train import Mistakes, Recipe
 
-    plain, name = read_toml(recipe), checks.file_name("the file's name", name_of(recipe))
+    plain, name = near(read_toml(recipe), recipe), checks.file_name("the file's name", name_of(recipe))
     try:
         options = expanded({k: v for k, v in plain.items() if k != "task"})
         made = Recipe.make(options, _task_table(plain), seed)
@@ -144,7 +144,7 @@ def _run(
 ) -> None:
     """Run by `drive`, or all seeds at once; then report."""
     from .store import Store
-    from .study import Clock, Interrupted, best_device, core_count, decide, forecast, print_profile, run_study
+    from .study import Clock, Interrupted, best_device, bound, core_count, decide, forecast, print_profile, run_study
 
     store, where, began = Store(folder), best_device(device), time.monotonic()
     count = workers or (core_count() if where.type == "cpu" else 1)
@@ -153,6 +153,7 @@ def _run(
             if not record.finished:
                 store.remove(record.key)
     before = {record.key for record in store.records()} if profile else set()
+    study = bound(study, store)
     if drive is None and (said := forecast(study, Clock(store, where, quick=True), count)):
         console.print(said)
     if choices:
@@ -192,9 +193,20 @@ def plan(
     Times come from the runs of its folder, or from a few steps measured here. The test set is not looked at.
     """
     from .store import Store
-    from .study import Budget, Clock, Study, best_device, core_count, find_spread, new_rounds, print_looks, print_plan
+    from .study import (
+        Budget,
+        Clock,
+        Study,
+        best_device,
+        bound,
+        core_count,
+        find_spread,
+        new_rounds,
+        print_looks,
+        print_plan,
+    )
 
-    asked, where = Study.from_toml(study), best_device(device)
+    asked, where = bound(Study.from_toml(study)), best_device(device)
     store = Store(out or Path("runs") / asked.name)
     count = workers or (core_count() if where.type == "cpu" else 1)
     found, clock = find_spread(asked, store, spread, _store(pilot) if pilot else None), Clock(store, where)

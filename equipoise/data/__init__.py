@@ -27,6 +27,7 @@ from .image_files import ImageFiles
 from .imbalance import draw, long_tailed_counts, step_counts
 from .load import check_task, load_task
 from .names import shown
+from .notes import data_notes
 from .on_disk import OnDisk, write_images
 from .place import placed_near, placeless
 from .sources import Source, data_folders
@@ -56,6 +57,7 @@ __all__ = [
     "corrupt",
     "crop_flip",
     "data_folders",
+    "data_notes",
     "draw",
     "forget_cached",
     "load_further",

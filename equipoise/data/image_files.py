@@ -87,7 +87,7 @@ class Unreadable(DataError):
     """Files that cannot be read as images, all of them."""
 
     def __init__(self, failed: Sequence[Failure]) -> None:
-        self.failed = list(failed)
+        self.failed = failed = sorted(failed)
         if len(failed) == 1:
             path, why = failed[0]
             super().__init__(f"{shown(path)} cannot be read as an image: {why}; mend it or take it away")

@@ -36,8 +36,11 @@ def placed_near(name: str, folder: Path) -> str:
     given = dict(spec.params)
     if not isinstance(given.get(PLACE), str):
         return name
-    path = Path(given[PLACE]).expanduser()
-    near = Path(folder, path).resolve()
-    if path.is_absolute() or not near.is_dir() or near == Path(path).resolve():
+    try:
+        path = Path(given[PLACE]).expanduser()
+        near = Path(folder, path).resolve()
+        if path.is_absolute() or not near.is_dir() or near == path.resolve():
+            return name
+    except (OSError, ValueError, RuntimeError):  # no path at all: who reads it says so
         return name
     return str(Spec(spec.name, tuple({**given, PLACE: str(near)}.items())))

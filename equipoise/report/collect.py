@@ -30,6 +30,7 @@ from ..analysis.priority import ALL_METRICS, Priority, score
 from ..analysis.sequential import Rounds
 from ..core import EquipoiseError
 from ..store import Damaged, Store, StudyDocument
+from .data import refuse_unlike_data
 from .family import Before
 from .results import Bin, Estimate, Method, Results, Run
 from .seal import rounds_of, still_to_do
@@ -45,6 +46,7 @@ def collect(store: Store) -> Results:
         for method in study.methods
     }
     runs = {name: _without_later_rounds(of_method, rounds) for name, of_method in runs.items()}
+    refuse_unlike_data(run for of_method in runs.values() for run in of_method)
     verdict = _verdict(store, study, runs, before, rounds)
     first = next((run.record for name in (study.baseline, *runs) for run in runs[name] if run.finished), None)
     class_names = first.class_names if first else ()

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from ..escaping import markdown as plain
 from ..escaping import visible
 from .collect import flat
+from .data import data_notes
 from .paper import Grid, paper_table
 from .provenance import provenance
 from .results import Results
@@ -22,7 +23,7 @@ def render_markdown(results: Results, sections: Sequence[Section] = ()) -> str:
         f"# {plain(results.question)}",
         f"Study {code(results.name)}, baseline {plain(results.baseline)}, metric: {title_of(results.metric).lower()}.",
         "## Verdict",
-        "\n".join(f"- {plain(sentence)}" for sentence in results.verdict.sentences()),
+        "\n".join(f"- {plain(sentence)}" for sentence in (*results.verdict.sentences(), *data_notes(results))),
         "## Ranking",
         _ranking(results),
         "Mean ± half of its 95 % interval over n seeds; Δ with its 95 % interval; a number in brackets is of seeds or "

@@ -13,6 +13,7 @@ from markupsafe import Markup
 
 from ..escaping import visible
 from .collect import flat
+from .data import data_notes, sizes
 from .figures import (
     MOST_ROWS,
     class_bars,
@@ -150,7 +151,7 @@ def _shown(methods: Sequence[Method]) -> list[Method]:
 def _facts(results: Results) -> list[tuple[str, str]]:
     """What was compared on what, by the baseline's recipe where it has these dials, and what it cost."""
     dials = {dial: text for dial, text in flat(results.reference.recipe).items() if text != "none"}
-    ratio = f"ratio {dials['task.ratio'].removesuffix('.0')}" if "task.ratio" in dials else ""
+    ratio = f"ratio {dials['task.ratio'].removesuffix('.0')}" if "task.imbalance" in dials else sizes(results)
     data = [dials.get("task.name", ""), dials.get("task.imbalance", "").replace("_", "-"), ratio]
     facts = [
         ("Data", ", ".join(filter(None, data))),
@@ -170,7 +171,7 @@ def _notices(results: Results) -> list[tuple[str, str]]:
     parts = [f"{missing} of {planned} runs {'is' if missing == 1 else 'are'} missing"] if missing else []
     parts += [f"{failed} failed"] if failed else []
     whole = [(f"This study is not whole: {' and '.join(parts)}.", "failures")] if parts else []
-    return whole + [(note, "") for note in seal_notes(results.opened, results.rounds)]
+    return whole + [(note, "") for note in (*data_notes(results), *seal_notes(results.opened, results.rounds))]
 
 
 def _words_of(method: Method) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ..store import Opened
+from .data import data_notes
 from .results import Results
 from .seal import seal_notes
 from .words import duration
@@ -28,6 +29,7 @@ def provenance(results: Results) -> list[tuple[str, str]]:
         ("Runs ended", f"{ended[0]} to {ended[-1]}" if ended else "none"),
         *((f"Of {method}, seed {seed}", note) for method, seed, note in notes),
         ("Hardware", devices(results) or "none"),
+        *(("Classes that are not tested", note) for note in data_notes(results)),
         ("Data fingerprint", _listed(record.data for record in records if record.data)),
     ]
     tools = dict.fromkeys(name for record in records for name in record.versions)

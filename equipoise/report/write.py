@@ -13,6 +13,7 @@ from rich.text import Text
 from ..files import write_whole
 from ..store import Store, explained
 from .collect import collect
+from .data import data_notes
 from .latex import render_latex
 from .markdown import render_grid, render_markdown
 from .page import render_page
@@ -107,5 +108,6 @@ def print_verdict(results: Results, console: Console) -> None:
     console.print()
     console.print(terminal_table(results))
     console.print()
-    for sentence in (*results.verdict.sentences(), *seal_notes(results.opened, results.rounds)):
+    notes = (*data_notes(results), *seal_notes(results.opened, results.rounds))
+    for sentence in (*results.verdict.sentences(), *notes):
         console.print(Text(f"• {sentence}"))

@@ -1,6 +1,7 @@
 """Declares runs and drives them: recipes, workers, verdict."""
 
 from .analyze import Asked, analyze_study, print_analysis
+from .binding import bound
 from .cost import Clock
 from .drive import Interrupted, run_study, single
 from .engine import decide
@@ -10,7 +11,7 @@ from .presets import PRESETS, Preset, expanded
 from .profile import print_profile
 from .runner import best_device, jobs_of
 from .sequential import Budget, new_rounds, run_until_decided
-from .study import Study, name_of
+from .study import Study, name_of, near
 from .toml import read_toml
 from .tune.drive import tune_study
 from .tune.settings import Tuning
@@ -27,6 +28,7 @@ __all__ = [
     "Tuning",
     "analyze_study",
     "best_device",
+    "bound",
     "core_count",
     "decide",
     "expanded",
@@ -34,6 +36,7 @@ __all__ = [
     "forecast",
     "jobs_of",
     "name_of",
+    "near",
     "new_rounds",
     "print_analysis",
     "print_looks",

@@ -15,18 +15,17 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, ProgressColumn, Task, TaskID, TextColumn
 from rich.text import Text
 
-from ..analysis.priority import check_classes
 from ..core import EquipoiseError
-from ..data import load_task
 from ..store import Store
 from ..store.lock import at_work
 from ..train import Recipe
 from ..words import counted
+from .binding import bind
 from .child import check_guard
 from .engine import decide, settings
 from .executor import Event, Workers
 from .pace import Pace
-from .runner import Job, jobs_of
+from .runner import Job, jobs_of, task_of
 from .study import Study
 from .tensorboard import TensorBoard
 
@@ -37,30 +36,22 @@ class Interrupted(Exception):
     """The user pressed Ctrl-C; all that was done is kept."""
 
 
-def check_data(study: Study) -> None:
-    """Read the study's data once, so that a missing set or an empty class shows before anything is written."""
-    for task in {recipe.task for recipe in study.methods.values()}:
-        data = load_task(**task.__dict__, seed=study.seeds[0])
-        study.check(task, data)
-        if study.priority is not None:
-            check_classes(study.priority, data.class_names)
-
-
-def run_study(study: Study, store: Store, device: torch.device, workers: int, console: Console) -> None:
-    """Do every run that the store lacks. Raises `Interrupted` after a clean stop."""
+def run_study(study: Study, store: Store, device: torch.device, workers: int, console: Console) -> Study:
+    """Do every run that the store lacks; gives the study bound to its data. Raises `Interrupted` after a clean stop."""
     check_guard()
     if (store.path / ROUNDS).exists():
         raise EquipoiseError(
             f"{store.path} holds a study that adds seeds in rounds, and its claims count on that: go on with "
             "--until-decided, or choose another folder with --out"
         )
-    check_data(study)
+    study = bind(study, store, console)
     with at_work(store.create(), study.to_dict()):
         if study.progress:
             decide(store, progress=True)
         if not do_runs(study.recipes(), store, device, workers, console):
             runs = counted(len(study.seeds) * len(study.methods), "run")
             console.print(f"All of the study's {runs} are in {escape(str(store.path))} already.")
+    return study
 
 
 def do_runs(
@@ -74,6 +65,8 @@ def do_runs(
     missing = [job for job in jobs if not job.finished_in(store)]
     if not missing:
         return False
+    for recipe in {job.training.task: job.training for job in missing}.values():
+        task_of(recipe, store, torch.device("cpu"))  # all broken images are told here, before anything is trained
     pool = Workers(missing, store, device, workers)
     board = TensorBoard(store.path / "tensorboard") if settings(store).get("tensorboard") else None
     with _stop_on_interrupt(pool, console), Display(console, names, len(jobs), len(jobs) - len(missing)) as display:

@@ -20,7 +20,7 @@ from safetensors.torch import save as save_weights
 from .. import __version__
 from ..analysis import evaluate
 from ..core import EquipoiseError, Output, Spec, known
-from ..data import Task, load_task
+from ..data import DataError, Task, load_task
 from ..store import Damaged, Record, Store, explained, now
 from ..train import Diverged, Fitting, Recipe, Run, Stopped, TaskChoice, fit_one, fit_pack, predict
 from . import engine
@@ -165,7 +165,7 @@ def _recorded(store: Store, recipe: Recipe, work: Callable[[], None], device: to
     started = time.monotonic()
     try:
         work()
-    except (Stopped, OSError, Damaged):  # a damaged file says nothing about the recipe either
+    except (Stopped, OSError, Damaged, DataError):  # damaged files say nothing about the recipe either
         raise
     except Exception as error:
         # neither a full or read-only disk nor want of memory says anything about the recipe

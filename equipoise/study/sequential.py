@@ -30,9 +30,10 @@ from ..store import Store
 from ..store.lock import at_work
 from ..train import Recipe
 from ..words import counted
+from .binding import bind
 from .child import check_guard
 from .cost import Clock
-from .drive import ROUNDS, check_data, do_runs
+from .drive import ROUNDS, do_runs
 from .runner import jobs_of
 from .study import Study
 
@@ -71,7 +72,7 @@ def run_until_decided(
     """Add seeds in rounds, and give the study with the seeds it came to. Raises `Interrupted` after a clean stop."""
     check_guard()
     began, budget = time.monotonic(), budget or Budget()
-    check_data(study)
+    study = bind(study, store, console)
     rounds = plan_rounds(study, store, budget, peek)
     first = replace(study, seeds=rounds.seeds[: rounds.looks.seeds[0]])
     if over := _over_budget(_due(first, rounds), store, device, workers, budget, time.monotonic() - began):

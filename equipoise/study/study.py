@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -13,7 +14,7 @@ from ..analysis import METRICS
 from ..analysis.priority import Priority, read_priority
 from ..annotations import fitted
 from ..core import EquipoiseError, did_you_mean, known
-from ..data import Task
+from ..data import Task, placed_near
 from ..store import SCHEMA
 from ..train import Mistakes, Recipe, TaskChoice
 from ..words import shown
@@ -60,7 +61,7 @@ class Study:
         """Read a study. Every mistake in the file is told, with its place and a remedy."""
         plain = read_toml(path)
         try:
-            return cls.from_dict(plain, default_name=name_of(path))
+            return cls.from_dict(near(plain, path), default_name=name_of(path))
         except Mistakes as error:
             raise Mistakes([f"{path}: {line}" for line in error.lines]) from None
 
@@ -129,6 +130,16 @@ class Study:
             "methods": methods,
             "tuned": dict(self.tuned),
         }
+
+
+def near(plain: dict[str, Any], file: Path) -> dict[str, Any]:
+    """The same with the place of the task's data looked for beside `file` first."""
+    task = plain.get("task")
+    if not isinstance(task, Mapping) or not isinstance(task.get("name"), str):
+        return plain
+    with suppress(EquipoiseError):  # a name that cannot be read is told with all other mistakes
+        return {**plain, "task": {**task, "name": placed_near(task["name"], file.parent)}}
+    return plain
 
 
 def _table(plain: Mapping[str, Any], name: str, mistakes: list[str]) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from torch import Tensor
 from .. import checks
 from ..annotations import fitted
 from ..core import EquipoiseError, Spec, UnlikeClasses, card, cards, did_you_mean
-from ..data import Task, check_task
+from ..data import Task, check_task, placeless
 from ..models import create_model
 from ..words import shown
 from .plan import Plan
@@ -38,7 +38,7 @@ DIALS: dict[str, str | None] = {
 }
 
 # at these values, options that a later version added to the task change no key
-_LATER_TASK_OPTIONS = (("valid_per_class", None), ("test", True))
+_LATER_TASK_OPTIONS = (("valid_per_class", None), ("test", True), ("content", None))
 
 MOST_PARAMETERS = 10**10  # 40 GB of weights; training takes three times as much
 
@@ -54,6 +54,7 @@ class TaskChoice:
     n_max: int | None = None
     valid_per_class: int | None = None
     test: bool = True
+    content: str | None = None  # what the data is, once a study is bound to it
 
     def __post_init__(self) -> None:
         check_task(**self.__dict__)
@@ -123,6 +124,8 @@ class Recipe:
         # what is not chosen is left out, so that a dial added in a later version keeps old keys
         plain = {k: v for k, v in self.to_dict().items() if v is not None}
         plain["task"] = {k: v for k, v in plain["task"].items() if (k, v) not in _LATER_TASK_OPTIONS}
+        if self.task.content is not None:  # where the data lies no longer matters
+            plain["task"]["name"] = placeless(self.task.name)
         return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()[:16]
 
     @property

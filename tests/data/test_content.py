@@ -250,7 +250,14 @@ def test_a_path_is_looked_for_beside_the_study(photos, tmp_path, monkeypatch):
     monkeypatch.chdir("/")
     assert placed_near("folder(path='photos', size=4)", tmp_path) == named(photos)
     assert placed_near("folder(path='absent')", tmp_path) == "folder(path='absent')"
-    assert placed_near("digits", tmp_path) == "digits"
+    for name in (
+        "digits",
+        "folder(path=3)",
+        f"folder(path={'x' * 9000!r})",
+        r"folder(path='\0')",
+        "folder(path='~nobody9/x')",
+    ):
+        assert placed_near(name, tmp_path) == name
     assert placed_near(named(photos), tmp_path / "other") == named(photos)
     monkeypatch.chdir(tmp_path)
     assert placed_near("folder(path='photos', size=4)", tmp_path) == "folder(path='photos', size=4)"

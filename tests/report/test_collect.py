@@ -1,6 +1,7 @@
 """What the report knows of a study, against numbers computed here, for whole, broken and empty stores."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -154,8 +155,13 @@ def test_marks_of_other_task_plan_and_data(store, demo):
     recipe = study["methods"][3]["recipe"]
     recipe["task"]["ratio"], recipe["plan"]["epochs"] = 100.0, 60
     store.write_json("study.json", study)
-    store.remove(demo.key_of("focal", 1))
-    store.put(demo.record_of("focal", 1, data="other"), {"test": demo.simulated("focal", 1)})
+    for seed in range(6):
+        key = demo.key_of("focal", seed)
+        if store.has(key) and store.get(key).finished:
+            other = replace(store.get(key), recipe={**recipe, "seed": seed}, data="other")
+            outputs = store.test_sealed(key)
+            store.remove(key)
+            store.put(other, {"test": outputs})
     focal = by_name(collect(store))["focal"]
     assert focal.marks == ("other task", "other data", "other plan")
     assert ("plan.epochs", "30", "60") in focal.changes
@@ -163,9 +169,18 @@ def test_marks_of_other_task_plan_and_data(store, demo):
 
 def test_classes_of_another_task_are_not_mixed_in(store, demo):
     store.remove(demo.key_of("focal", 0))
-    names = tuple(reversed(demo.CLASS_NAMES))
-    store.put(demo.record_of("focal", 0, class_names=names), {"test": demo.simulated("focal", 0)})
+    record = demo.record_of("focal", 0, class_names=tuple(reversed(demo.CLASS_NAMES)))
+    record.recipe["task"]["ratio"] = 100.0
+    store.put(record, {"test": demo.simulated("focal", 0)})
     assert {e.n for e in by_name(collect(store))["focal"].per_class} == {3}
+
+
+@pytest.mark.parametrize("change", [{"data": "other"}, {"class_names": ("a", "b")}])
+def test_runs_of_one_task_that_saw_unlike_data_are_refused(store, demo, change):
+    store.remove(demo.key_of("focal", 1))
+    store.put(demo.record_of("focal", 1, **change), {"test": demo.simulated("focal", 1)})
+    with pytest.raises(EquipoiseError, match=r"saw unlike data.*data0001.*plain, seed 1.*: focal, seed 1.*--out"):
+        collect(store)
 
 
 def test_the_opening_of_the_test_set_is_known(store):

@@ -13,6 +13,7 @@ from ...core import EquipoiseError
 from ...store import Store
 from ...train import Recipe
 from ...words import counted
+from ..binding import bound
 from ..child import check_guard
 from ..drive import Display, Interrupted, _stop_on_interrupt, on_ctrl_c, set_aside_damaged
 from ..executor import Workers
@@ -33,6 +34,7 @@ def tune_study(
     `storage` is the URL of Optuna's database; by default a file in the store's folder.
     """
     check_guard()
+    study = bound(study)
     spaces = spaces_of(study)
     check(study, spaces)
     store.create()
