@@ -39,6 +39,7 @@ from .seal import rounds_of, still_to_do
 def collect(store: Store) -> Results:
     """Read the study of `store`, open its test outputs, and compute what the report says."""
     study, rounds = _study(store), rounds_of(store)
+    refuse_unlike_data(study, store)
     store.note_opening(filter(store.finished, study.keys), peek=still_to_do(store) is not None)
     before = Before.of(study, store.opened(), rounds)
     runs = {
@@ -46,7 +47,6 @@ def collect(store: Store) -> Results:
         for method in study.methods
     }
     runs = {name: _without_later_rounds(of_method, rounds) for name, of_method in runs.items()}
-    refuse_unlike_data(run for of_method in runs.values() for run in of_method)
     verdict = _verdict(store, study, runs, before, rounds)
     first = next((run.record for name in (study.baseline, *runs) for run in runs[name] if run.finished), None)
     class_names = first.class_names if first else ()

@@ -3,30 +3,47 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Mapping
+from typing import Any
 
-from ..core import EquipoiseError
-from ..store import Record
-from .results import Results, Run
+from ..core import EquipoiseError, Spec
+from ..store import Record, Store, StudyDocument
+from .results import Results
 
 
-def refuse_unlike_data(runs: Iterable[Run]) -> None:
+def refuse_unlike_data(study: StudyDocument, store: Store) -> None:
     """Stop where runs of one task and one seed saw other images or classes: no difference of theirs is a method's."""
-    seen: dict[str, dict[tuple[str, ...], list[Run]]] = {}
-    for run in runs:
-        if run.record and run.finished:
-            of_task = seen.setdefault(f"{_asked(run.record)} {run.seed}", {})
-            of_task.setdefault(_identity(run.record), []).append(run)
+    seen: dict[str, dict[tuple[str, ...], list[str]]] = {}
+    for method in study.methods:
+        for seed, key in zip(study.seeds, method.keys, strict=True):
+            if store.finished(key):
+                record = store.get(key)
+                of_task = seen.setdefault(f"{_asked(record)} {seed}", {})
+                of_task.setdefault(_identity(record), []).append(f"{method.name}, seed {seed}")
     for of_task in seen.values():
         if len(of_task) > 1:
             saw = [
-                f"{_told(runs[0].record)}: {', '.join(f'{run.method}, seed {run.seed}' for run in runs)}"
-                for runs in of_task.values()
+                f"{content or data} ({len(classes)} classes): {', '.join(runs)}"
+                for (content, data, *classes), runs in of_task.items()
             ]
             raise EquipoiseError(
-                f"runs of this study saw unlike data, so nothing can be said of their methods. {'; '.join(saw)}. "
+                f"runs of this study saw unlike data, so nothing can be said of their methods. Data {'; '.join(saw)}. "
                 "Run the study again in another folder, with --out: all methods are then trained on the same images"
             )
+
+
+def recipe_of_data(recipe: Mapping[str, Any]) -> dict[str, Any]:
+    """`recipe` without the place of its data, where it says what the data is: a moved folder is the same data.
+
+    >>> recipe_of_data({"task": {"name": "folder(path='x', size=8)", "content": "c0ffee"}})
+    {'task': {'name': 'folder(size=8)', 'content': 'c0ffee'}}
+    """
+    task = recipe.get("task") or {}
+    if not task.get("content"):
+        return dict(recipe)
+    spec = Spec.parse(task["name"])
+    name = str(Spec(spec.name, tuple(pair for pair in spec.params if pair[0] != "path")))
+    return {**recipe, "task": {**task, "name": name}}
 
 
 def untested_classes(results: Results) -> list[str]:
@@ -63,17 +80,10 @@ def sizes(results: Results) -> str:
 
 def _asked(record: Record) -> str:
     """The task as it was asked for, without what it turned out to be or where it lay."""
-    task = {key: value for key, value in (record.recipe.get("task") or {}).items() if key != "content"}
-    return json.dumps({**task, "name": str(task.get("name", "")).partition("(")[0]}, sort_keys=True)
+    task = recipe_of_data(record.recipe).get("task") or {}
+    return json.dumps({key: value for key, value in task.items() if key != "content"}, sort_keys=True)
 
 
 def _identity(record: Record) -> tuple[str, ...]:
-    return (_content(record), record.data, *record.class_names)
-
-
-def _content(record: Record) -> str:
-    return str((record.recipe.get("task") or {}).get("content") or "")
-
-
-def _told(record: Record | None) -> str:
-    return f"Data {_content(record) or record.data} of {len(record.class_names)} classes" if record else ""
+    content = (record.recipe.get("task") or {}).get("content") or ""
+    return (str(content), record.data, *record.class_names)

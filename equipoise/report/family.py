@@ -17,6 +17,7 @@ from ..analysis.family import Asked, Family, Stage, family_of
 from ..analysis.priority import ALL_METRICS
 from ..analysis.sequential import Rounds
 from ..store import Compared, Comparison, MethodDocument, Opened, StudyDocument, now
+from .data import recipe_of_data
 from .results import Run
 
 
@@ -30,8 +31,9 @@ class Before:
 
     @classmethod
     def of(cls, study: StudyDocument, opened: Opened | None, rounds: Rounds | None) -> Before:
-        task = _baseline(study).recipe.get("task")
-        alike = (c for c in (opened.comparisons if opened else ()) if c.baseline.recipe.get("task") == task)
+        task = recipe_of_data(_baseline(study).recipe).get("task")
+        compared = opened.comparisons if opened else ()
+        alike = (c for c in compared if recipe_of_data(c.baseline.recipe).get("task") == task)
         return cls(study, tuple(alike), rounds is not None)
 
     @cached_property
@@ -141,7 +143,7 @@ def _baseline(study: StudyDocument) -> MethodDocument:
 
 
 def _identity(plain: Mapping[str, Any]) -> str:
-    return json.dumps(plain, sort_keys=True)
+    return json.dumps(recipe_of_data(plain), sort_keys=True)
 
 
 def _label(metric: str) -> str:
