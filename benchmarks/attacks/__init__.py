@@ -1,0 +1,1 @@
+"""Attacks on the tool, one a file; `benchmarks/attack.py` runs them."""

@@ -1,0 +1,311 @@
+"""SIGKILL at random moments: the same command again ends as if nothing had happened, and nothing is done twice.
+
+A victim is a study in a folder of its own: run, tuned, run in rounds, reported or analyzed. It is killed several times
+(the parent alone, one worker, or all of its processes; at any time, or while something is being written), then the
+command is left to end, and what is in the folder is compared with an undisturbed one: metrics, curves, weights and
+kept outputs to the bit. A record, once there, keeps its inode and its time: it is never trained again.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import count
+from pathlib import Path
+
+from . import reference
+from .command import TRACE, environment, line
+from .contents import contents, differences
+from .pool import Outcome, Tally, numbers_of
+
+MOST_KILLS = 10  # of one victim
+TARGETS = ("parent", "all", "worker")
+PATIENCE = 300.0  # seconds for a command to end by itself
+
+
+@dataclass
+class Scenario:
+    """A command that is killed: what lies in its folder before, and what is there when it has ended undisturbed."""
+
+    name: str
+    lay_out: Callable[[Path], None]
+    command: tuple[str, ...]
+    seconds: float = 0.0
+    whole: dict[str, bytes] = field(default_factory=dict)
+
+
+def attack(tally: Tally, folder: Path, jobs: int, device: str, deadline: float) -> None:
+    """Kill victims, `jobs` at a time, until as many kills as asked for are done or the time is over."""
+    began = time.monotonic()
+    scenarios = _scenarios(folder, device)
+    with ThreadPoolExecutor(jobs) as pool:
+        list(pool.map(partial(_measure, folder), scenarios))
+    ready = time.monotonic()
+    stop = deadline - 4 * max(s.seconds for s in scenarios)  # for what is under way to end
+    if stop < ready:
+        print(f"no time to kill anything: undisturbed studies took {ready - began:.0f} s")
+    budget, numbers = _Budget(tally.asked, stop), count()
+    with ThreadPoolExecutor(jobs) as pool:
+        for _ in range(jobs):
+            pool.submit(_hunt, tally, scenarios, folder, budget, numbers, deadline)
+    tally.seconds = time.monotonic() - began
+
+
+def _hunt(
+    tally: Tally, scenarios: list[Scenario], folder: Path, budget: _Budget, numbers: Iterator[int], deadline: float
+) -> None:
+    """One victim after the other."""
+    while budget.left():
+        number = next(numbers)
+        rng = numbers_of(tally.name, tally.seed, number)
+        scenario = rng.choices(scenarios, LIKELY)[0]
+        victim = _Victim(scenario, folder / f"victim{number}", rng, deadline)
+        try:
+            problem = victim.live(budget)
+        except Exception as error:
+            problem = f"{type(error).__name__}: {error}"
+        finally:
+            victim.bury()
+        if problem == UNFINISHED:
+            continue
+        with budget.lock:
+            good = len(victim.kills) - (problem is not None)
+            for kill in victim.kills[: max(0, good)]:
+                tally.add(number, Outcome("ok", kill))
+            if problem is not None:
+                end = "traceback" if TRACE in problem else "hang" if "did not end" in problem else "silent"
+                tally.add(number, Outcome(end, f"{scenario.name}, killed {', '.join(victim.kills)}: {problem}"))
+
+
+class _Budget:
+    """Kills that may still be given out, by any thread, until `stop`."""
+
+    def __init__(self, kills: int, stop: float) -> None:
+        self.kills, self.stop, self.lock = kills, stop, threading.Lock()
+
+    def left(self) -> bool:
+        return self.kills > 0 and time.monotonic() < self.stop
+
+    def take(self) -> bool:
+        with self.lock:
+            if not self.left():
+                return False
+            self.kills -= 1
+            return True
+
+    def give_back(self) -> None:
+        with self.lock:
+            self.kills += 1
+
+
+UNFINISHED = "the time was over before it had ended"
+
+
+class _Victim:
+    """One folder, killed and started again until its command has ended."""
+
+    def __init__(self, scenario: Scenario, folder: Path, rng: random.Random, deadline: float) -> None:
+        self.scenario, self.folder, self.rng, self.deadline = scenario, folder, rng, deadline
+        self.kills: list[str] = []
+        self.groups: list[int] = []
+        self.seen: dict[str, tuple[int, int]] = {}
+
+    def live(self, budget: _Budget) -> str | None:
+        """What went wrong, if anything did."""
+        self.folder.mkdir(parents=True)
+        self.scenario.lay_out(self.folder)
+        planned = self.rng.randint(2, MOST_KILLS)
+        while len(self.kills) < planned and budget.take():
+            if not self._struck():
+                budget.give_back()
+                break
+            if lost := self._lost():
+                return lost
+        return self._ended()
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        log = (self.folder / "log.txt").open("ab")
+        process = subprocess.Popen(
+            line(*self.scenario.command),
+            cwd=self.folder,
+            env=environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        log.close()
+        self.groups.append(process.pid)
+        return process
+
+    def _struck(self) -> bool:
+        """Start the command and kill it, or one of its workers; False if it ended before."""
+        process, target = self._start(), self.rng.choice(TARGETS)
+        writing = self.rng.random() < 0.4
+        if writing:
+            found = self._wait_for_writing(process, self.rng.randrange(4))
+        else:
+            found = self._sleep(process, self.rng.uniform(0.1, 1.0) * self.scenario.seconds)
+        if not found:
+            process.wait()
+            return False
+        workers = _workers(process.pid)
+        if target == "worker" and workers:
+            with suppress(ProcessLookupError):
+                os.kill(self.rng.choice(workers), signal.SIGKILL)
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(PATIENCE)
+            process.kill()
+        else:
+            target = "parent" if target == "worker" else target
+            os.killpg(process.pid, signal.SIGKILL) if target == "all" else process.kill()
+        process.wait()
+        self.kills.append(f"{self.scenario.name}: {target}{', writing' if writing else ''}")
+        return True
+
+    def _sleep(self, process: subprocess.Popen[bytes], seconds: float) -> bool:
+        try:
+            process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            return True
+        return False
+
+    def _wait_for_writing(self, process: subprocess.Popen[bytes], skip: int) -> bool:
+        """Until some file is half written, not for the first time; False if the command ends before."""
+        before: set[str] = set()
+        while process.poll() is None:
+            now = set(_half_written(self.folder / "out"))
+            if now - before:
+                if skip == 0:
+                    return True
+                skip -= 1
+            before = now
+            time.sleep(0.001)
+        return False
+
+    def _lost(self) -> str | None:
+        """What was there and is not, or is another file now."""
+        now = _kept(self.folder / "out")
+        wrong = [name for name, mark in self.seen.items() if now.get(name) != mark]
+        self.seen = now
+        return f"lost or done again: {', '.join(wrong[:5])}" if wrong else None
+
+    def _ended(self) -> str | None:
+        """Let the command end, and compare."""
+        log = self.folder / "log.txt"
+        for retry in ((), (), ("--retry",)):
+            if time.monotonic() > self.deadline:
+                return UNFINISHED
+            start = log.stat().st_size if log.exists() else 0
+            process = self._start()
+            try:
+                code = process.wait(max(1.0, min(PATIENCE, self.deadline - time.monotonic())))
+            except subprocess.TimeoutExpired:
+                return UNFINISHED if time.monotonic() > self.deadline else "the command did not end"
+            said = log.read_bytes()[start:].decode(errors="replace")
+            if code == 0:
+                break
+        else:
+            return f"the same command ends with {code}: {said[-2000:]}"
+        if TRACE in said:
+            return said[-3000:]
+        return self._lost() or differences(contents(self.folder / "out"), self.scenario.whole)
+
+    def bury(self) -> None:
+        for group in self.groups:
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(group, signal.SIGKILL)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def _workers(pid: int) -> list[int]:
+    """The worker processes of a command, as the system has them."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with suppress(OSError, IndexError):
+                parent = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+                if parent == pid and b"spawn_main" in (entry / "cmdline").read_bytes():
+                    found.append(int(entry.name))
+    return found
+
+
+def _half_written(out: Path) -> Iterator[str]:
+    """Files on their way: what is written aside, Optuna's journal."""
+    for folder in (out, out / "unfinished", *(out / "unfinished").glob("*"), out / "analysis"):
+        with suppress(OSError):
+            for entry in os.scandir(folder):
+                if entry.name.startswith(".") or entry.name.endswith((".result", ".new", ".part", "-journal")):
+                    yield entry.path
+
+
+def _kept(out: Path) -> dict[str, tuple[int, int]]:
+    """Everything that must not be done again: its inode and time."""
+    files = [*out.glob("runs/*/record.json"), *out.glob("analysis/*.json")]
+    return {str(path.relative_to(out)): (path.stat().st_ino, path.stat().st_mtime_ns) for path in files}
+
+
+# -- what is killed ---------------------------------------------------------------------------------------------------
+
+
+def _scenarios(folder: Path, device: str) -> list[Scenario]:
+    there = ("--out", "out", "--workers", "2", "--device", device)
+    finished = folder / "whole_run" / "out"
+
+    def text(name: str, content: str) -> Callable[[Path], None]:
+        return lambda target: _begun(target, name, content, folder / f"whole_{name}" / "out")
+
+    def of_finished(target: Path) -> None:
+        shutil.copytree(finished, target / "out")
+
+    return [
+        Scenario("run", text("run", reference.STUDY), ("run", "study.toml", *there)),
+        Scenario("tune", text("tune", reference.TUNE), ("tune", "study.toml", *there)),
+        Scenario(
+            "rounds",
+            text("rounds", reference.ROUNDS),
+            ("run", "study.toml", "--until-decided", "--max-runs", "12", *there),
+        ),
+        Scenario("report", of_finished, ("report", "out")),
+        Scenario("analyze", of_finished, ("analyze", "out", "--device", device)),
+    ]
+
+
+LIKELY = (8, 5, 4, 1, 2)
+
+
+def _begun(target: Path, name: str, content: str, whole: Path) -> None:
+    """The study's file, and what was measured of this machine: another memory layout would round otherwise."""
+    (target / "study.toml").write_text(content)
+    if (whole / "engine.json").exists():
+        (target / "out").mkdir()
+        shutil.copy(whole / "engine.json", target / "out")
+
+
+def _measure(folder: Path, scenario: Scenario) -> None:
+    """Run the command undisturbed; what is reported or analyzed waits for the study that it is made from."""
+    target = folder / f"whole_{scenario.name}"
+    target.mkdir(parents=True)
+    while scenario.command[0] in ("report", "analyze") and not (folder / "run_is_whole").exists():
+        time.sleep(0.2)
+    scenario.lay_out(target)
+    began = time.monotonic()
+    done = subprocess.run(
+        line(*scenario.command), cwd=target, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    )
+    scenario.seconds = time.monotonic() - began
+    if scenario.name == "run":
+        (folder / "run_is_whole").touch()
+    if done.returncode:
+        raise RuntimeError(f"{' '.join(scenario.command)} undisturbed ended with {done.returncode}: {done.stdout[-2000:]!r}")
+    scenario.whole = contents(target / "out")
