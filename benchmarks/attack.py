@@ -50,12 +50,13 @@ def main() -> int:
     if asked.only is not None:
         return again(names[0], asked)
     end, tallies = time.monotonic() + 60 * asked.minutes, []
-    for place, name in enumerate(names):
-        now = time.monotonic()
-        tally = Tally(name, asked.count or FULL[name], asked.seed)
-        attack(tally, asked, deadline=now + (end - now) / (len(names) - place))
-        tallies.append(tally)
-        write(tallies, asked)
+    with tempfile.TemporaryDirectory(prefix="attack-") as folder:
+        for place, name in enumerate(names):
+            now = time.monotonic()
+            tally = Tally(name, asked.count or FULL[name], asked.seed)
+            attack(tally, Path(folder), asked, deadline=now + (end - now) / (len(names) - place))
+            tallies.append(tally)
+            write(tallies, asked)
     show(tallies)
     return int(any(tally.wrong for tally in tallies))
 
@@ -73,15 +74,13 @@ def arguments() -> Any:
     return parser.parse_args()
 
 
-def attack(tally: Tally, asked: Any, deadline: float) -> None:
+def attack(tally: Tally, folder: Path, asked: Any, deadline: float) -> None:
     """Prepare an attack and run its cases."""
     module = importlib.import_module(f"attacks.{tally.name}")
-    with tempfile.TemporaryDirectory(prefix="attack-") as folder:
-        if tally.name == "kills":  # its cases are processes already
-            module.attack(tally, Path(folder), asked.jobs, asked.device, deadline)
-        else:
-            case = module.prepare(Path(folder))
-            run_cases(tally, case, asked.jobs, module.LIMIT, deadline)
+    if tally.name == "kills":  # its cases are processes already
+        module.attack(tally, folder / "kills", asked.jobs, asked.device, deadline)
+    else:
+        run_cases(tally, module.prepare(folder), asked.jobs, module.LIMIT, deadline)
 
 
 def again(name: str, asked: Any) -> int:

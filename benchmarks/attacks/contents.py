@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-TIMES = {"seconds", "ended", "timing", "when", "first_opened", "at"}
+TIMES = {"seconds", "ended", "timing", "when", "first_opened", "at", "checksum"}  # and what follows from them
 DOCUMENTS = ("study.json", "opened.json", "sequential.json", "analysis.json", "sensitivity.json", "verdict.json")
 TABLES = ("results.csv", "table.csv", "trials.csv")
 

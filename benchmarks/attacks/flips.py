@@ -22,7 +22,7 @@ def prepare(folder: Path) -> Case:
     from equipoise.store import Store
 
     made = reference.make(folder / "study") / "out"
-    half_way = HalfWay(folder / "half")
+    half_way = HalfWay(folder / "half_way_flips")
     store = Store(made)
     keys = [record.key for record in store.records()]
     readers: dict[str, Callable[[Store, str], Any]] = {

@@ -30,7 +30,7 @@ def prepare(folder: Path) -> Case:
     from equipoise.core import EquipoiseError
     from equipoise.data import load_task
 
-    good = folder / "good.png"
+    good, folder = folder / "good.png", folder / "images"
     _picture().save(good)
 
     def read(path: Path) -> np.ndarray:

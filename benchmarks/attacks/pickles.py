@@ -44,7 +44,7 @@ def prepare(folder: Path) -> Case:
     from equipoise.core import EquipoiseError
     from equipoise.data.sources.cifar import read_pickle
 
-    half_way = HalfWay(folder / "half")
+    half_way = HalfWay(folder / "half_way_pickles")
     whole = (half_way.folder / "checkpoint.pt").read_bytes()
     state = torch.load(io.BytesIO(whole), weights_only=False)
     batch = {b"data": np.zeros((3, 3072), np.uint8), b"labels": [0, 1, 2]}

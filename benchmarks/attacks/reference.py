@@ -73,8 +73,10 @@ posthoc = "logit_adjust(tau=1.0)"
 
 
 def make(folder: Path) -> Path:
-    """A study that has been run, reported and analyzed: FOLDER/study.toml and FOLDER/out."""
-    folder.mkdir(parents=True, exist_ok=True)
+    """A study that has been run, reported and analyzed: FOLDER/study.toml and FOLDER/out. It is made once."""
+    if folder.exists():
+        return folder
+    folder.mkdir(parents=True)
     (folder / "study.toml").write_text(STUDY)
     for command in (("run", "study.toml", "--out", "out", "--device", "cpu"), ("analyze", "out", "--device", "cpu")):
         said = real(*command, folder=folder)
