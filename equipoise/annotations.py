@@ -12,6 +12,7 @@ from typing import Any, Literal, Union
 from .words import is_readable, shown
 
 _LARGEST = 2**63 - 1  # PyTorch's whole numbers have 64 bits
+_LARGEST_SINGLE = (2 - 2**-23) * 2.0**127  # and it computes in single precision
 
 
 def fitted(name: str, value: Any, annotation: Any) -> Any:
@@ -29,9 +30,10 @@ def fitted(name: str, value: Any, annotation: Any) -> Any:
             return _as(choice, value)
         except _Unfit:
             continue
-    large = isinstance(value, int) and abs(value) > _LARGEST
     wanted = " or ".join(_words(choice) for choice in choices)
-    raise ValueError(f"{name} must be {wanted}, not {shown(value)}{', which is too large' if large else ''}")
+    raise ValueError(
+        f"{name} must be {wanted}, not {shown(value)}{', which is too large' if _is_too_large(value) else ''}"
+    )
 
 
 def annotation_of(parameter: inspect.Parameter) -> Any:
@@ -39,6 +41,12 @@ def annotation_of(parameter: inspect.Parameter) -> Any:
     if parameter.annotation is not parameter.empty:
         return parameter.annotation
     return type(parameter.default) if isinstance(parameter.default, bool | int | float | str) else Any
+
+
+def _is_too_large(value: Any) -> bool:
+    if isinstance(value, int):
+        return abs(value) > _LARGEST
+    return isinstance(value, float) and _LARGEST_SINGLE < abs(value) < math.inf
 
 
 class _Unfit(Exception):
@@ -90,7 +98,7 @@ def _whole(value: Any) -> int:
 
 
 def _number(value: Any) -> float:
-    if isinstance(value, float) and math.isfinite(value):
+    if isinstance(value, float) and abs(value) <= _LARGEST_SINGLE:
         return value
     return float(_whole(value))
 

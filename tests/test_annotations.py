@@ -44,6 +44,7 @@ def test_a_value_that_fits_becomes_what_is_meant(value, annotation, expected):
         (math.nan, float, "a finite number"),
         (math.inf, float | None, "a finite number or None"),
         (10**400, float, "too large"),
+        (1e39, float, "too large"),
         (3, str, "printable text"),
         ("a\0", str, "printable text"),
         ("\x1b[31m", str, "printable text"),

@@ -1,4 +1,4 @@
-"""A short version of `benchmarks/attack.py`: nothing that goes wrong in the world ends in a traceback or another number.
+"""A short version of `benchmarks/attack.py`: whatever goes wrong, there is no traceback and no silent other number.
 
 Kills have their own tests, `tests/study/test_kill.py`.
 """

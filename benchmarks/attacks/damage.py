@@ -106,5 +106,3 @@ def _change_inside(content: Any, rng: random.Random) -> str:
 
 
 WAYS = (_cut, _flip, _empty, _delete, _swap, _noise, _other_json, _other_json, _other_json)
-
-

@@ -183,7 +183,9 @@ def _wrong_suffix(folder: Path, rng: random.Random) -> str:
 
 
 def _other_mode(folder: Path, rng: random.Random) -> str:
-    mode, suffix = rng.choice((("RGBA", "png"), ("P", "png"), ("P", "gif"), ("CMYK", "jpg"), ("CMYK", "tif"), ("LA", "png")))
+    mode, suffix = rng.choice(
+        (("RGBA", "png"), ("P", "png"), ("P", "gif"), ("CMYK", "jpg"), ("CMYK", "tif"), ("LA", "png"))
+    )
     image = (_gray() if mode == "LA" else _picture()).convert(mode)
     image.save(folder / f"x.{suffix}", FORMATS[suffix])
     return f"{mode} in {suffix}"
@@ -193,7 +195,14 @@ def _turned(folder: Path, rng: random.Random) -> str:
     """Kept on its side, with the note of a camera how to turn it back."""
     from PIL import Image
 
-    back = {2: "FLIP_LEFT_RIGHT", 3: "ROTATE_180", 4: "FLIP_TOP_BOTTOM", 5: "TRANSPOSE", 6: "ROTATE_90", 8: "ROTATE_270"}
+    back = {
+        2: "FLIP_LEFT_RIGHT",
+        3: "ROTATE_180",
+        4: "FLIP_TOP_BOTTOM",
+        5: "TRANSPOSE",
+        6: "ROTATE_90",
+        8: "ROTATE_270",
+    }
     note = rng.choice(list(back))
     image, exif = _picture().transpose(Image.Transpose[back[note]]), Image.Exif()
     exif[0x0112] = note

@@ -133,10 +133,10 @@ class _Victim:
                 return lost
         return self._ended()
 
-    def _start(self) -> subprocess.Popen[bytes]:
+    def _start(self, *options: str) -> subprocess.Popen[bytes]:
         log = (self.folder / "log.txt").open("ab")
         process = subprocess.Popen(
-            line(*self.scenario.command),
+            line(*self.scenario.command, *options),
             cwd=self.folder,
             env=environment(),
             stdin=subprocess.DEVNULL,
@@ -203,11 +203,11 @@ class _Victim:
     def _ended(self) -> str | None:
         """Let the command end, and compare."""
         log = self.folder / "log.txt"
-        for retry in ((), (), ("--retry",)):
+        for _ in range(3):
             if time.monotonic() > self.deadline:
                 return UNFINISHED
             start = log.stat().st_size if log.exists() else 0
-            process = self._start()
+            process = self._start(*(["--retry"] if self.scenario.command[0] == "run" else []))
             try:
                 code = process.wait(max(1.0, min(PATIENCE, self.deadline - time.monotonic())))
             except subprocess.TimeoutExpired:
@@ -307,5 +307,7 @@ def _measure(folder: Path, scenario: Scenario) -> None:
     if scenario.name == "run":
         (folder / "run_is_whole").touch()
     if done.returncode:
-        raise RuntimeError(f"{' '.join(scenario.command)} undisturbed ended with {done.returncode}: {done.stdout[-2000:]!r}")
+        raise RuntimeError(
+            f"{' '.join(scenario.command)} undisturbed ended with {done.returncode}: {done.stdout[-2000:]!r}"
+        )
     scenario.whole = contents(target / "out")

@@ -150,7 +150,9 @@ def hostile(rng: random.Random) -> Any:
             Calls(Path.touch, Path(CANARY)),
         )
     )
-    return rng.choice((call, [call], {"run": {"network": call}, "curves": {}}, {b"data": call, b"labels": [0]}, (1, call)))
+    return rng.choice(
+        (call, [call], {"run": {"network": call}, "curves": {}}, {b"data": call, b"labels": [0]}, (1, call))
+    )
 
 
 BOMBS = (
@@ -163,7 +165,7 @@ BOMBS = (
     b"\x80\x02" + b"(lp0\n" + b"0".join([b"g0\n"] * 1000) + b".",
     b"cos\nsystem\n(S'touch canary'\ntR.",
     b"csubprocess\ncall\n(lp0\nS'touch'\naS'canary'\natR.",
-    b"c__builtin__\nexec\n(S'open(\"canary\",\"w\")'\ntR.",
+    b'c__builtin__\nexec\n(S\'open("canary","w")\'\ntR.',
     b"ctorch\nload\n(S'canary'\ntR.",
     b"cnumpy\ndtype\n(S'O'\ntR.",
     b"\x80\x02K\x01I" + b"9" * 5000 + b"\n.",

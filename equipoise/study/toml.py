@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ..core import EquipoiseError
+from ..words import shown
 
 LARGEST = 1_000_000  # bytes; the longest study of ours has 3,000
 
@@ -16,11 +17,22 @@ def read_toml(path: Path) -> dict[str, Any]:
     """The tables of a file in UTF-8, with or without the mark that some editors put in front."""
     text = _text(path)
     try:
-        return tomllib.loads(text)
+        plain: dict[str, Any] = tomllib.loads(text)
+        _check_numbers(plain)
+        return plain
     except RecursionError:
         raise EquipoiseError(f"{path} is not valid TOML: its brackets are nested too deeply") from None
     except ValueError as error:  # also of whole numbers with thousands of digits
         raise EquipoiseError(f"{path} is not valid TOML: {str(error).partition('; use sys')[0]}") from None
+
+
+def _check_numbers(value: Any) -> None:
+    """TOML's whole numbers have 64 bits; Python reads longer ones, and can then not even print them."""
+    if isinstance(value, dict | list):
+        for inner in value.values() if isinstance(value, dict) else value:
+            _check_numbers(inner)
+    elif isinstance(value, int) and not -(2**63) <= value < 2**63:
+        raise ValueError(f"a whole number is too large ({shown(value, 20)}); it may have 64 bits")
 
 
 def _text(path: Path) -> str:

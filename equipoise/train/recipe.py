@@ -171,7 +171,8 @@ def _with_companions(options: dict[str, Any], task: TaskChoice | None) -> dict[s
     """Options, over what the data set and the chosen methods bring along, over defaults."""
     brought: dict[str, Any] = dict(card(Spec.parse(task.name).name, "task").companions) if task else {}
     for dial in DIALS:
-        name = str(options.get(dial, DIALS[dial])).partition("(")[0].strip()
+        chosen = options.get(dial, DIALS[dial])
+        name = chosen.partition("(")[0].strip() if isinstance(chosen, str) else None
         for entry in cards(dial):
             if entry.name == name:
                 brought |= entry.companions

@@ -203,6 +203,16 @@ def test_a_file_that_is_not_there(tmp_path):
         Study.from_toml(tmp_path / "none.toml")
 
 
+@pytest.mark.parametrize(
+    "line", ["seeds = NUMBER", "baseline = NUMBER", "[methods.x]\nloss = NUMBER", "a = [{b = NUMBER}]"]
+)
+@pytest.mark.parametrize("number", [str(2**63), "0x" + "f" * 5000, "-" + "9" * 4301])
+def test_a_whole_number_of_more_than_64_bits_is_refused_wherever_it_stands(line, number, tmp_path):
+    (tmp_path / "long.toml").write_text(line.replace("NUMBER", number))
+    with pytest.raises(EquipoiseError, match="not valid TOML: .*(64 bits|4300 digits)"):
+        Study.from_toml(tmp_path / "long.toml")
+
+
 @pytest.mark.parametrize("path", sorted(STUDIES.glob("*.toml")), ids=lambda p: p.stem)
 def test_our_own_studies_are_valid(path):
     assert len(Study.from_toml(path).methods) >= 2
