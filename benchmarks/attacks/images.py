@@ -87,7 +87,7 @@ def _saved(rng: random.Random, suffix: str | None = None) -> tuple[str, bytes]:
     return suffix, buffer.getvalue()
 
 
-# each writes one file into the class's folder; what it gives is not empty where the picture is known to be the usual one
+# each writes one file into the class's folder, and gives a name to it where what it shows is known: the usual picture
 
 
 def _cut(folder: Path, rng: random.Random) -> str:

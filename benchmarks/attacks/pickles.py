@@ -1,7 +1,7 @@
 """Pickles and torch files that are wrong or hostile, where the tool reads such files: checkpoints and CIFAR's batches.
 
 Nothing in them may run, and none may end in a traceback. A checkpoint that cannot be used is discarded and the run
-begins again. Half of the checkpoints come with the marks of a whole file, as an enemy would make them.
+begins again. Most of the checkpoints come with the seal of a whole file, as an enemy would make them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .reference import HalfWay, flat
 
 LIMIT = 60.0
 CANARY = "canary"  # the file that a pickle that runs leaves
-WATCHED = ("os.system", "os.exec", "os.posix_spawn", "os.spawn", "subprocess.Popen", "socket.connect", "os.remove")
+WATCHED = ("os.system", "os.exec", "os.posix_spawn", "os.spawn", "subprocess.Popen", "socket.connect")
 
 _ran: list[str] = []
 
@@ -43,9 +43,11 @@ def prepare(folder: Path) -> Case:
 
     from equipoise.core import EquipoiseError
     from equipoise.data.sources.cifar import read_pickle
+    from equipoise.files import sealed, unsealed
 
     half_way = HalfWay(folder / "half_way_pickles")
-    whole = (half_way.folder / "checkpoint.pt").read_bytes()
+    whole = unsealed((half_way.folder / "checkpoint.pt").read_bytes())
+    assert whole is not None
     state = torch.load(io.BytesIO(whole), weights_only=False)
     batch = {b"data": np.zeros((3, 3072), np.uint8), b"labels": [0, 1, 2]}
     sys.addaudithook(lambda event, _: _ran.append(event) if event in WATCHED else None)
@@ -61,7 +63,8 @@ def prepare(folder: Path) -> Case:
             except EquipoiseError:
                 outcome = Outcome("ok", "a batch is refused")
         else:
-            outcome = _checkpoint(half_way, torch_file(whole, state, rng), folder / "half", sealed=rng.random() < 0.5)
+            content = torch_file(whole, state, rng)
+            outcome = _checkpoint(half_way, sealed(content) if rng.random() < 0.8 else content, folder / "half_way")
         if _ran or Path(CANARY).exists():
             return Outcome("silent", f"the file ran something: {', '.join(_ran) or CANARY}")
         return outcome
@@ -69,14 +72,11 @@ def prepare(folder: Path) -> Case:
     return case
 
 
-def _checkpoint(half_way: HalfWay, content: bytes, folder: Path, sealed: bool) -> Outcome:
+def _checkpoint(half_way: HalfWay, content: bytes, folder: Path) -> Outcome:
     folder.mkdir()
-    path = folder / "checkpoint.pt"
-    path.write_bytes(content)
-    found = flat(half_way.taken_up(folder))
-    if found == half_way.fresh:
-        return Outcome("ok", "a checkpoint is discarded")
-    return Outcome("ok", "a checkpoint is taken")
+    (folder / "checkpoint.pt").write_bytes(content)
+    fresh = flat(half_way.taken_up(folder)) == half_way.fresh
+    return Outcome("ok", "a checkpoint is discarded" if fresh else "a checkpoint is taken")
 
 
 def torch_file(whole: bytes, state: dict[str, Any], rng: random.Random) -> bytes:

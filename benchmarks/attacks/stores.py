@@ -82,7 +82,8 @@ def _judged(
         return Outcome("ok", "run to the same numbers") if found == rows else _other(found, rows, said)
     if said == whole[command] and found in ({}, rows):
         return Outcome("ok", f"{command}: the same")
-    if not NAMED.search(said.text):
+    news = set(said.text.splitlines()) - set(whole[command].text.splitlines())
+    if not NAMED.search("\n".join(news)):
         return Outcome("silent", f"it says\n{said.text}\n{_other(found, rows, said).note}")
     if (other := _other(found, rows, said)).end != "ok":
         return other

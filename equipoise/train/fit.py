@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import io
 import time
 from collections.abc import Callable, Iterator
@@ -142,18 +143,35 @@ def load_checkpoint(run: Run, folder: Path, observer: Observer | None = None) ->
     """Put `run` where its checkpoint left it, and give the curves so far, and what is to be said of it.
 
     Nothing there gives a fresh start. So does a damaged checkpoint, or one of before there were checksums, because
-    weights that one cannot trust may not be trained on; it is thrown away.
+    weights that one cannot trust may not be trained on; and a whole one that is not of this run. It is thrown away.
     """
     path = folder / CHECKPOINT
     if not path.exists():
         return {}, ()
     content = unsealed(path.read_bytes())
-    if content is None:
-        path.unlink()
-        return {}, ("Its checkpoint was damaged or of an earlier version, so it was trained from the start.",)
+    if content is not None:
+        start = copy.deepcopy((run.state_dict(), observer and observer.state_dict()))
+        try:
+            return _take_up(run, observer, content), ()
+        except (MemoryError, torch.OutOfMemoryError):  # says nothing about the file
+            raise
+        except Exception:  # what it holds may be anything, and PyTorch's complaints about it are of any kind
+            run.load_state_dict(start[0])
+            if observer is not None:
+                observer.load_state_dict(start[1])
+    path.unlink()
+    return {}, ("Its checkpoint was damaged or of another version, so it was trained from the start.",)
+
+
+def _take_up(run: Run, observer: Observer | None, content: bytes) -> Curves:
     state = torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
     run.load_state_dict(state["run"])
-    if observer is not None and state.get("observer") is not None:
+    if observer is not None and state["observer"] is not None:
         observer.load_state_dict(state["observer"])
     curves: Curves = state["curves"]
-    return curves, ()
+    epochs = len(curves["train_loss"])
+    if any(len(curve) != epochs or not all(type(v) is float for v in curve) for curve in curves.values()):
+        raise ValueError("its curves are not one number an epoch")
+    if int(run.done) != epochs * run.steps_per_epoch:
+        raise ValueError("its steps are not those of its epochs")
+    return curves
