@@ -84,6 +84,7 @@ VALUES = (
     *('"' + "x" * 300 + '"', '"' + "x" * 100_000 + '"', '"é́τ木"', '"\\uFFFF"', '"a\\nb"', "'''\na\nb'''"),
     *("[]", "[[]]", "[0]", "[0, 0]", '["a", 1]', "[nan]", "[1e999, 2.0]", "{}", "{a = 1}", "{values = []}", "[{}]"),
     *('{low = 1, high = 0}', '{values = [1, "a"]}', '{low = nan, high = 1.0, scale = "log"}', "{scale = 3}"),
+    *("{prior = {a = nan}}", "{prior = [1e999, 1]}", "{costs = [[1, -1]]}", "{prior = 3, x = 1}", "{costs = {a = {}}}"),
     *("1979-05-27", "07:32:00", "1979-05-27T07:32:00Z", "[1979-05-27]", "{a = 07:32:00}"),
     *("[" * 50 + "]" * 50, "[" * 3000 + "]" * 3000, "{a=" * 3000 + "1" + "}" * 3000),
 )  # fmt: skip
@@ -152,7 +153,7 @@ def _sentence(read: Callable[[], object]) -> str | None:
 
 
 def _other_value(text: str, rng: random.Random) -> str:
-    lines = text.splitlines()
+    lines = text.splitlines() or [""]
     at = rng.choice([i for i, line in enumerate(lines) if "=" in line] or [0])
     key = lines[at].partition("=")[0].strip()
     lines[at] = f"{key} = {rng.choice(VALUES)}"
@@ -160,7 +161,7 @@ def _other_value(text: str, rng: random.Random) -> str:
 
 
 def _other_parameters(text: str, rng: random.Random) -> str:
-    lines = text.splitlines()
+    lines = text.splitlines() or [""]
     at = rng.choice([i for i, line in enumerate(lines) if "(" in line] or [0])
     key = lines[at].partition("=")[0].strip()
     quote = "'''" if '"' in (spec := random_parameters(rng)) or "\\" in spec else '"'
@@ -169,7 +170,7 @@ def _other_parameters(text: str, rng: random.Random) -> str:
 
 
 def _other_key(text: str, rng: random.Random) -> str:
-    lines = text.splitlines()
+    lines = text.splitlines() or [""]
     at = rng.choice([i for i, line in enumerate(lines) if "=" in line] or [0])
     keys = ("seeds", "name", "space", "test", "valid_per_class", "preset", "''", '"\\u0000"', "a.b.c", "é", "epochs")
     lines[at] = f"{rng.choice(keys)} = {lines[at].partition('=')[2] or 1}"
@@ -177,7 +178,7 @@ def _other_key(text: str, rng: random.Random) -> str:
 
 
 def _added_line(text: str, rng: random.Random) -> str:
-    lines = text.splitlines()
+    lines = text.splitlines() or [""]
     key = rng.choice(
         ("affine_decay", "nesterov", "precision", "final_decay", "momentum", "stage", "sampler", "mix", "x")
     )
@@ -186,7 +187,7 @@ def _added_line(text: str, rng: random.Random) -> str:
 
 
 def _other_table(text: str, rng: random.Random) -> str:
-    lines = text.splitlines()
+    lines = text.splitlines() or [""]
     tables = [i for i, line in enumerate(lines) if line.startswith("[")]
     names = (
         "task",

@@ -88,8 +88,8 @@ def run(
     drive = partial(run_until_decided, budget=Budget(max_runs, minutes), peek=peek) if until_decided else None
     folder = out or Path("runs") / asked.name
     curves = study.with_name("sensitivity.json")
-    if asked.tuned and curves.exists():  # what tuning found goes into the report of what it chose
-        Store(folder).create().write_text(curves.name, curves.read_text())
+    if asked.tuned and curves.is_file():  # what tuning found goes into the report of what it chose
+        Store(folder).create().write_text(curves.name, curves.read_text(errors="replace"))
     flags = {"compiled": compiled, "fast": fast, "tensorboard": tensorboard}
     choices = {name: True for name, chosen in flags.items() if chosen}
     _run(asked, folder, workers, device, retry, choices, profile, drive)

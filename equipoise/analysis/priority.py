@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..core import EquipoiseError, known
+from ..words import shown
 from . import _arrays
 from ._arrays import Floats
 from ._kinds import Array, to_numpy
@@ -73,16 +74,16 @@ def read_priority(plain: Any) -> Priority:
         word = known("priority", plain, WORDS)
         return Priority(WORDS[word], "natural" if word == "natural" else "balanced")
     if not plain or not plain.keys() <= {"prior", "costs"}:
-        raise EquipoiseError(f"[priority] has a prior, costs or both, not {', '.join(plain) or 'nothing'}")
+        raise EquipoiseError(f"[priority] has a prior, costs or both, not {shown(list(plain)) if plain else 'nothing'}")
     prior, costs = plain.get("prior", "balanced"), plain.get("costs")
     if isinstance(prior, str):
         known("prior", prior, ("balanced", "natural"))
     elif not _are_weights(prior) or not any(_values(prior)):
-        raise EquipoiseError(f"prior must give each class a weight of 0 or more, not {prior!r}")
+        raise EquipoiseError(f"prior must give each class a weight of 0 or more, not {shown(prior)}")
     if costs is None:
         return Priority(WORDS[prior] if isinstance(prior, str) else "prior_accuracy", prior)
     if not (isinstance(costs, Mapping | list) and costs and all(map(_are_weights, _values(costs)))):
-        raise EquipoiseError(f"costs must have a row of numbers, 0 or more, for each true class, not {costs!r}")
+        raise EquipoiseError(f"costs must have a row of numbers, 0 or more, for each true class, not {shown(costs)}")
     return Priority("cost", prior, costs)
 
 
@@ -177,4 +178,4 @@ def _are_weights(given: Any) -> bool:
     """Whether these are numbers, 0 or more, by name or in order."""
     if not isinstance(given, Mapping | list | tuple) or not given:
         return False
-    return all(type(v) in (int, float) and 0 <= v < float("inf") for v in _values(given))
+    return all(type(v) in (int, float) and 0 <= v <= 1e300 for v in _values(given))

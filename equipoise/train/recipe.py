@@ -106,9 +106,10 @@ class Recipe:
         plan = _try(mistakes, lambda: Plan(**plan_options))
         if not mistakes:
             _try(mistakes, lambda: _check_network(dials))
+        _try(mistakes, lambda: checks.whole("seed", seed))
         if mistakes:
             raise Mistakes(mistakes)
-        return cls(task=choice, **dials, plan=plan, seed=checks.whole("seed", seed))
+        return cls(task=choice, **dials, plan=plan, seed=seed)
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> Recipe:

@@ -9,8 +9,10 @@ from typing import Any
 
 from ... import checks
 from ...core import EquipoiseError, did_you_mean
+from ...words import shown
 
 DIGITS = 3  # significant digits of a value that a search makes up: a finer one would be noise, and hard to read
+MOST_VALUES = 1_000
 POINTS = 3  # coarse values of a range that is given by its ends alone
 
 # name -> the coordinate in which equal steps are equally large, and its inverse
@@ -42,13 +44,15 @@ class Axis:
 
     def __post_init__(self) -> None:
         if not all(isinstance(value, int | float | str) for value in self.values):
-            raise EquipoiseError(f"values must be numbers, texts, true or false, not {list(self.values)!r}")
+            raise EquipoiseError(f"values must be numbers, texts, true or false, not {shown(list(self.values))}")
+        if len(self.values) > MOST_VALUES:
+            raise EquipoiseError(f"values must be at most {MOST_VALUES:,}, not {len(self.values):,}")
         if any(isinstance(value, bool | str) for value in self.values):
             object.__setattr__(self, "scale", CHOICE)
         if self.scale not in (*SCALES, CHOICE):
-            raise EquipoiseError(f"no scale is named {self.scale!r}.{did_you_mean(self.scale, [*SCALES, CHOICE])}")
+            raise EquipoiseError(f"no scale is named {shown(self.scale)}.{did_you_mean(self.scale, [*SCALES, CHOICE])}")
         if not self.values or len(set(self.values)) != len(self.values):
-            raise EquipoiseError(f"values must be at least one, and no two the same, not {list(self.values)!r}")
+            raise EquipoiseError(f"values must be at least one, and no two the same, not {shown(list(self.values))}")
         if self.ordered:
             for value in self.values:
                 self._check(value)
@@ -57,7 +61,7 @@ class Axis:
     def _check(self, value: float) -> None:
         checks.number("a value", value)
         if (self.low is not None and value < self.low) or (self.high is not None and value > self.high):
-            raise EquipoiseError(f"{value!r} lies outside of low = {self.low} and high = {self.high}")
+            raise EquipoiseError(f"{shown(value)} lies outside of low = {self.low} and high = {self.high}")
         if self.scale == "log" and value <= 0:
             raise EquipoiseError(f'scale = "log" needs values above 0, not {value!r}')
         if self.scale == "towards_one" and value >= 1:
@@ -167,7 +171,7 @@ def read_axis(given: Any, like: Axis | None = None, *, floats: bool = False) -> 
     """
     table = dict(given) if isinstance(given, Mapping) else {"values": given}
     for key in table.keys() - set(_KEYS):
-        raise EquipoiseError(f"no key is named {key!r}.{did_you_mean(key, _KEYS)}")
+        raise EquipoiseError(f"no key is named {shown(key)}.{did_you_mean(key, _KEYS)}")
     base = {"scale": like.scale, "low": like.low, "high": like.high} if like else {}
     table = {**base, **table}
     for end in ("low", "high"):
@@ -179,7 +183,7 @@ def read_axis(given: Any, like: Axis | None = None, *, floats: bool = False) -> 
         table["values"] = _across(**table)
     values = table.pop("values")
     if not isinstance(values, list | tuple):
-        raise EquipoiseError(f"values must be a list such as [0.5, 1.0, 2.0], not {values!r}")
+        raise EquipoiseError(f"values must be a list such as [0.5, 1.0, 2.0], not {shown(values)}")
     return Axis(tuple(float(v) if floats and type(v) is int else v for v in values), **table)
 
 

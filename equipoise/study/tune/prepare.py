@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 
@@ -23,6 +24,7 @@ from .outcome import tuned_name
 from .space import Space, space_of
 
 DATABASE = "optuna.db"
+MOST_POINTS = 100_000  # of a coarse grid: all are put in order before the first is tried
 
 
 def spaces_of(study: Study) -> dict[str, Space]:
@@ -51,6 +53,12 @@ def check(study: Study, spaces: dict[str, Space]) -> None:
             raise EquipoiseError(
                 f"the space of {name} has {counted(int(space.size), 'different point')}, fewer than the {trials} "
                 "trials that every method is to have: give it more values, or lower trials"
+            )
+        points = math.prod(len(axis.values) for axis in space.axes.values())
+        if study.tuning.sampler == "grid" and points > MOST_POINTS:
+            raise EquipoiseError(
+                f"the coarse grid of {name} has {points:,} points, more than {MOST_POINTS:,}: give its dials fewer "
+                'values, or write sampler = "random"'
             )
         if study.tuning.refit and _needs_fitting(space.recipe):
             raise EquipoiseError(

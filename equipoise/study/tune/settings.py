@@ -6,11 +6,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from ...core import EquipoiseError, did_you_mean, known
+from ... import checks
+from ...core import did_you_mean, known
 from ...train import Mistakes, Recipe
+from ...words import shown
 from .space import flat, has, space_of
 
 SAMPLERS = ("grid", "tpe", "random")
+MOST_TRIALS = 10_000
 
 
 @dataclass(frozen=True)
@@ -30,12 +33,10 @@ class Tuning:
     spaces: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # for one method, by its name
 
     def __post_init__(self) -> None:
-        if not isinstance(self.trials, int) or isinstance(self.trials, bool) or self.trials < 1:
-            raise EquipoiseError(f"trials must be a whole number, at least 1, not {self.trials!r}")
+        checks.whole("trials", self.trials, 1, MOST_TRIALS)
         known("sampler", self.sampler, SAMPLERS)
-        for name in ("prune", "refit"):
-            if not isinstance(getattr(self, name), bool):
-                raise EquipoiseError(f"{name} must be true or false, not {getattr(self, name)!r}")
+        checks.truth("prune", self.prune)
+        checks.truth("refit", self.refit)
 
 
 def read_tuning(
@@ -47,7 +48,7 @@ def read_tuning(
 ) -> Tuning:
     """From the [tune] table and the [methods.NAME.space] tables; adds to `mistakes`."""
     keys = [f.name for f in fields(Tuning) if f.name != "spaces"]
-    wrong = [f"[tune]: no key is named {key!r}.{did_you_mean(key, keys)}" for key in table if key not in keys]
+    wrong = [f"[tune]: no key is named {shown(key)}.{did_you_mean(key, keys)}" for key in table if key not in keys]
     options = {key: value for key, value in table.items() if key in keys}
     if "seeds" in options:
         told: list[str] = []
@@ -58,7 +59,7 @@ def read_tuning(
     wrong += _mistakes_of_spaces(options["space"], options["spaces"], recipes)
     try:
         tuning = Tuning(**options)
-    except EquipoiseError as error:
+    except ValueError as error:
         wrong.append(f"[tune]: {error}")
     mistakes += wrong
     return Tuning() if wrong else tuning
@@ -75,7 +76,7 @@ def _mistakes_of_spaces(
     common: Mapping[str, Any], own: Mapping[str, Mapping[str, Any]], recipes: Mapping[str, Recipe]
 ) -> list[str]:
     wrong = [
-        f"[tune.space]: no method has a dial {dial!r} to search"
+        f"[tune.space]: no method has a dial {shown(dial)} to search"
         for dial in common
         if recipes and not any(has(recipe, dial) for recipe in recipes.values())
     ]

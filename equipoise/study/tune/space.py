@@ -13,6 +13,7 @@ from typing import Any
 
 from ...core import Card, EquipoiseError, Spec, card, did_you_mean, known
 from ...train import DIALS, Mistakes, Plan, Recipe
+from ...words import shown
 from .axis import Axis, around, read_axis
 
 Point = dict[str, Any]  # dial -> value
@@ -49,7 +50,10 @@ def space_of(recipe: Recipe, common: Mapping[str, Any] | None = None, own: Mappi
     `common` is the study's [tune.space], of which a method takes what it has; `own` its [methods.NAME.space]. A dial
     with a single value is not searched, but set to it. Raises `Mistakes` with all of them.
     """
-    axes, mistakes = dict(_natural(recipe)), []
+    try:
+        axes, mistakes = dict(_natural(recipe)), []
+    except ValueError as error:  # a value next to the largest or smallest number has no neighbours
+        raise Mistakes([str(error)]) from None
     written = {dial: given for dial, given in (common or {}).items() if has(recipe, dial)} | dict(own or {})
     for dial, given in written.items():
         try:
@@ -105,7 +109,7 @@ def value_of(recipe: Recipe, dial: str) -> Any:
         raise EquipoiseError(f"this method has no {kind}")
     params = dict(Spec.parse(text).params)
     if name not in params:
-        raise EquipoiseError(f"{text} has no parameter {name!r}.{did_you_mean(name, params) if params else ''}")
+        raise EquipoiseError(f"{text} has no parameter {shown(name)}.{did_you_mean(name, params) if params else ''}")
     return params[name]
 
 
