@@ -35,10 +35,13 @@ console = Terminal()
 METHOD_KINDS = tuple(kind for kind in KINDS if kind not in ("model", "task", "schedule"))
 
 Out = Annotated[Path | None, typer.Option("--out", "-o", help="Folder for the results; default runs/NAME.")]
-Workers = Annotated[int | None, typer.Option("--workers", "-j", min=1, help="Worker processes; default one a core.")]
+Workers = Annotated[
+    int | None, typer.Option("--workers", "-j", min=1, max=1024, help="Worker processes; default one a core.")
+]
 Device = Annotated[str | None, typer.Option(help="cpu, cuda or cuda:1; default a GPU if there is one.")]
 MaxRuns = Annotated[
-    int | None, typer.Option("--max-runs", min=1, help="With --until-decided: trainings in all, at most.")
+    int | None,
+    typer.Option("--max-runs", min=1, max=1_000_000, help="With --until-decided: trainings in all, at most."),
 ]
 Peek = Annotated[bool, typer.Option("--peek", help="Look at test results before the end; marked for ever.")]
 Retry = Annotated[bool, typer.Option("--retry", help="Try failed runs again.")]
@@ -183,7 +186,7 @@ def plan(
     workers: Workers = None,
     device: Device = None,
     spread: Annotated[
-        float | None, typer.Option(min=0, help="How much differences vary between seeds (sd), in points.")
+        float | None, typer.Option(min=0, max=1e6, help="How much differences vary between seeds (sd), in points.")
     ] = None,
     pilot: Annotated[Path | None, typer.Option(help="The folder of a small study to take this from.")] = None,
     max_runs: MaxRuns = None,
@@ -217,7 +220,9 @@ def plan(
 @app.command()
 def tune(
     study: Annotated[Path, typer.Argument(help="A study as TOML; studies/ has examples.", show_default=False)],
-    trials: Annotated[int | None, typer.Option(min=1, help="Trials for every method; default as in [tune].")] = None,
+    trials: Annotated[
+        int | None, typer.Option(min=1, max=10_000, help="Trials for every method; default as in [tune].")
+    ] = None,
     sampler: Annotated[str | None, typer.Option(help="grid, tpe or random; default as in [tune].")] = None,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Folder; default runs/NAME_tuning.")] = None,
     storage: Annotated[str | None, typer.Option(help="URL of Optuna's database; default a file in the folder.")] = None,
@@ -425,7 +430,7 @@ def tasks() -> None:
 @app.command()
 def norms(
     model: Annotated[str, typer.Argument(help="A network, e.g. resnet32 or timm/resnet50.", show_default=False)],
-    batch_size: Annotated[int, typer.Option(min=1, help="Examples that a norm sees at once.")] = 128,
+    batch_size: Annotated[int, typer.Option(min=1, max=1_000_000, help="Examples that a norm sees at once.")] = 128,
     size: Annotated[int, typer.Option(min=1, max=1024, help="Height and width of the images.")] = 32,
 ) -> None:
     """Say which norm suits a network and batch size, and whether decay of γ and β can act on it.
