@@ -36,12 +36,24 @@ def bind(study: Study, store: Store, console: Console) -> Study:
     """The same for a study about to run in `store`; its data is described."""
     study = bound(study, store)
     for task in _tasks(study):
-        for note in data_notes(_task(study, task)):
+        data = _task(study, task)
+        for note in (*data_notes(data), *_batch_notes(study, task, data)):
             console.print(escape(note), soft_wrap=True)
     for said in dict.fromkeys(_augmentation(recipe) for recipe in study.methods.values()):
         if said:
             console.print(escape(said), soft_wrap=True)
     return study
+
+
+def _batch_notes(study: Study, choice: TaskChoice, data: Task) -> list[str]:
+    """Batch sizes that no batch can have."""
+    images = len(data.train)
+    asked = {recipe.plan.batch_size for recipe in study.methods.values() if recipe.task == choice}
+    return [
+        f"batch_size = {size:,} is more than there are training images: every batch has all {images:,} of them."
+        for size in sorted(asked)
+        if size > images
+    ]
 
 
 def refuse_other_data(study: Study, store: Store) -> None:

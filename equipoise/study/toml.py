@@ -23,7 +23,9 @@ def read_toml(path: Path) -> dict[str, Any]:
     except RecursionError:
         raise EquipoiseError(f"{path} is not valid TOML: its brackets are nested too deeply") from None
     except ValueError as error:  # also of whole numbers with thousands of digits
-        raise EquipoiseError(f"{path} is not valid TOML: {str(error).partition('; use sys')[0]}") from None
+        said = str(error).partition("; use sys")[0]
+        short = said if len(said) < 300 else f"{said[:200]} … {said[-50:]}"  # the place comes last
+        raise EquipoiseError(f"{path} is not valid TOML: {short}") from None
 
 
 def _check_numbers(value: Any) -> None:

@@ -106,7 +106,7 @@ def test_the_study_as_the_report_reads_it(read):
         ("epochs = 3", "epochs = 1_000_000_000", "epochs must be at most 100,000"),
         ("epochs = 3", "epochs = 3\nbatch_size = 1_000_000_000_000", "batch_size must be at most 1,000,000"),
         ("epochs = 3", "epochs = 3\nnesterov = 'yes'", "nesterov must be true or false, not 'yes'"),
-        ("epochs = 3", 'epochs = 3\nnorm = "batch(eps=-1)"', "eps must be at least 0"),
+        ("epochs = 3", 'epochs = 3\nnorm = "batch(eps=-1)"', "eps must be above 0"),
         ("epochs = 3", """epochs = 3\nnorm = "batch(momentum='x')\"""", "momentum of batch must be a finite number"),
         ('"cnn_small"', '"cnn_small(width=1000000000)"', "width must be at most 16,384"),
         ('"cnn_small"', '"cnn_small(width=16000)"', "parameters, and to train them takes 304 GB of memory"),

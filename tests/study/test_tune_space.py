@@ -5,7 +5,9 @@ from dataclasses import asdict
 import pytest
 
 from equipoise.core import EquipoiseError, Spec, cards
+from equipoise.study import Study, Tuning
 from equipoise.study.tune.axis import read_axis
+from equipoise.study.tune.prepare import check, spaces_of
 from equipoise.study.tune.space import flat, options_of, placed, space_of, value_of
 from equipoise.train import DIALS, Mistakes, Plan, Recipe
 
@@ -112,3 +114,21 @@ def test_every_space_names_parameters_and_values_that_its_method_takes(entry):
 def test_the_dials_of_the_papers_have_spaces():
     dials = {f"{entry.name}.{name}" for entry in SPACES for name in entry.space}
     assert {"effective_number.beta", "focal.gamma", "cosine.tau", "mfw.alpha", "ghost.ghost_size"} <= dials
+
+
+def test_what_no_search_can_go_through_is_refused():
+    with pytest.raises(EquipoiseError, match="values must be at most 1,000, not 1,001"):
+        read_axis(list(range(1001)))
+    for wrong in ({"lr": 3e38}, {"weight_decay": 1e-45}):  # their neighbours still are numbers
+        assert space_of(Recipe.make({"model": "cnn_small", **wrong}, {"name": "blobs"})).axes
+    with pytest.raises(ValueError, match="trials must be at most 10,000"):
+        Tuning(trials=10**9)
+
+
+def test_a_grid_that_cannot_be_put_in_order_is_refused():
+    plain = {"baseline": "a", "task": {"name": "blobs"}, "base": {"model": "cnn_small"}, "methods": {"a": {}, "b": {}}}
+    dials = ("lr", "weight_decay", "momentum")
+    plain["tune"] = {"space": {dial: [0.1 + i / 1000 for i in range(100)] for dial in dials}}
+    study = Study.from_dict(plain)
+    with pytest.raises(EquipoiseError, match="the coarse grid of a has 1,000,000 points, more than 100,000"):
+        check(study, spaces_of(study))
