@@ -104,4 +104,5 @@ def _failures(results: Results) -> str:
         for run in results.failed
     ]
     lines += [f"- {plain(run.method)}, seed {run.seed} ({code(run.key)}) is not there yet" for run in results.missing]
-    return "\n".join(lines) or "None."
+    again = "\n\nThe study's command with `--retry` tries failed runs again." if results.failed else ""
+    return "\n".join(lines) + again or "None."

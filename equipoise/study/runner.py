@@ -5,7 +5,7 @@ from __future__ import annotations
 import platform
 import time
 import traceback
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import lru_cache, partial
@@ -239,16 +239,11 @@ def _correct(recipe: Recipe, store: Store, device: torch.device) -> None:
     started = time.monotonic()
     trained = _trained(recipe, store)
     weights = load_weights(store.weights(trained.key))
-    facts = {
-        "class_counts": torch.tensor(trained.class_counts),
-        "num_classes": len(trained.class_counts),
-        "head_weight": weights.get("head.weight"),
-    }
-    posthoc = Spec.parse(str(recipe.posthoc)).build("posthoc", **facts)
+    posthoc = posthoc_of(recipe, trained, weights)
     if hasattr(posthoc, "change"):
         valid, test = _outputs_of_changed(posthoc, recipe, weights, store, device)
     else:
-        valid, test = _corrected_outputs(posthoc, store.valid(trained.key), store.test_sealed(trained.key))
+        valid, test = corrected_outputs(posthoc, store.valid(trained.key), store.test_sealed(trained.key))
     metrics = {}
     if len(valid["labels"]):
         found = evaluate(valid["logits"], valid["labels"], np.array(trained.class_counts))
@@ -267,7 +262,17 @@ def _correct(recipe: Recipe, store: Store, device: torch.device) -> None:
     store.put(Record(**plain), {"valid": valid, "test": test})
 
 
-def _corrected_outputs(posthoc: Any, valid: Arrays, test: Arrays) -> tuple[Arrays, Arrays]:
+def posthoc_of(recipe: Recipe, trained: Record, weights: Mapping[str, torch.Tensor]) -> Any:
+    """The post-hoc method of a recipe, told the facts of the training that it corrects."""
+    facts = {
+        "class_counts": torch.tensor(trained.class_counts),
+        "num_classes": len(trained.class_counts),
+        "head_weight": weights.get("head.weight"),
+    }
+    return Spec.parse(str(recipe.posthoc)).build("posthoc", **facts)
+
+
+def corrected_outputs(posthoc: Any, valid: Arrays, test: Arrays) -> tuple[Arrays, Arrays]:
     """Stored outputs after a correction that was fitted on those of the validation data."""
     if len(valid["labels"]):
         posthoc.fit(_output(valid), torch.from_numpy(valid["labels"]))
@@ -282,10 +287,15 @@ def _outputs_of_changed(
     assert recipe.parent is not None
     run = _fitting(recipe.parent, store, device).run
     run.evaluated.load_state_dict(weights)
+    change_network(posthoc, run)
+    return predict(run, run.task.valid), predict(run, run.task.test)
+
+
+def change_network(posthoc: Any, run: Run) -> None:
+    """Let a correction change a trained network, by its validation data."""
     valid = run.task.valid
     chunks = zip(valid.images.split(512), valid.labels.split(512), strict=True)
     posthoc.change(run.evaluated, [(run.inputs(images), labels) for images, labels in chunks if len(labels)])
-    return predict(run, valid), predict(run, run.task.test)
 
 
 def _output(arrays: dict[str, np.ndarray]) -> Output:

@@ -6,6 +6,7 @@ import math
 import re
 import shutil
 from collections import Counter
+from dataclasses import replace
 from unittest.mock import Mock
 
 import numpy as np
@@ -18,12 +19,14 @@ from typer.testing import CliRunner
 from equipoise.cli import app
 from equipoise.core import EquipoiseError
 from equipoise.data import load_task
+from equipoise.report import write_report
 from equipoise.store import Store
 from equipoise.study import Asked, Interrupted, Study, analyze_study, jobs_of
 from equipoise.study.analyze import analysis_markdown, analyze
 from equipoise.study.analyze import elsewhere as elsewhere_module
 from equipoise.study.analyze.measure import measure
 from equipoise.study.analyze.predictions import between_methods, votes
+from equipoise.study.analyze.predictor import predictor_of
 from equipoise.study.analyze.subjects import Subject, drawn, estimate, few_of, network_of, plain, subjects_of
 from equipoise.study.analyze.transfer import Other, fit_images
 from equipoise.study.analyze.weights import effective_number
@@ -481,26 +484,56 @@ def test_images_from_elsewhere_are_judged_among_their_classes(store, elsewhere, 
     reads = Mock(wraps=elsewhere_module.load_further)
     monkeypatch.setattr(elsewhere_module, "load_further", reads)
     found = run(store, Asked(images=200, further=(str(elsewhere),)))
-    assert reads.call_count == 1  # for all six networks
+    assert reads.call_count == 1  # for all nine runs
     (part,) = found["further"]
     assert (part["folder"], part["images"], part["classes"]) == (str(elsewhere), 36, 3)
-    kept = [0, 7, 9]
+    assert part["metric"] == "balanced_accuracy"
+    kept = torch.tensor([0, 7, 9])
     for method in part["methods"]:
         there, here = [], []
         for subject in runs_of(store, method["name"]):
-            net = network_of(store, subject.record, CPU)
-            test = net.task.test
+            predictor = predictor_of(store, subject, CPU)
+            test = predictor.run.task.test
             rows = torch.cat([(test.labels == digit).nonzero().flatten()[:12] for digit in kept])
-            every = torch.isin(test.labels, torch.tensor(kept)).nonzero().flatten()
-            for chosen, right in ((rows, there), (every, here)):
-                logits = torch.from_numpy(predict(net, test.take(chosen))["logits"]).float()[:, kept]
-                right.append((torch.tensor(kept)[logits.argmax(1)] == test.labels[chosen]).double().mean().item())
-        assert method["accuracy"]["mean"] == pytest.approx(np.mean(there), abs=1e-5)
-        assert method["balanced_accuracy"]["mean"] == pytest.approx(np.mean(there), abs=1e-5)  # as many of each
-        assert method["own_accuracy"]["mean"] == pytest.approx(np.mean(here), abs=1e-5)
+            every = torch.isin(test.labels, kept).nonzero().flatten()
+            for chosen, scores in ((rows, there), (every, here)):
+                split = test.take(chosen)
+                right = kept[predictor.logits(split)[:, kept].argmax(1)] == split.labels
+                scores.append(np.mean([right[split.labels == c].double().mean().item() for c in kept]))
+        assert method["score"]["mean"] == pytest.approx(np.mean(there), abs=1e-5)
+        assert method["accuracy"]["mean"] == pytest.approx(np.mean(there), abs=1e-5)  # as many of each
+        assert method["own_score"]["mean"] == pytest.approx(np.mean(here), abs=1e-5)
+    assert [m["name"] for m in part["methods"]] == ["plain", "weighted", "weighing"]
     text = analysis_markdown(found)
-    assert "| photos % |" in text and "36 images of 3 classes" in text
+    assert "| photos % |" in text and "balanced accuracy on 36 images of 3 classes" in text
     assert run(store)["further"] == found["further"]  # kept by a later call
+
+
+def test_a_corrected_run_predicts_as_its_stored_outputs_do(store):
+    for subject in (*runs_of(store, "weighing"), *_adjusted(store)):
+        predictor = predictor_of(store, subject, CPU)
+        logits, stored = predictor.logits(predictor.run.task.test), store.test_sealed(subject.key)["logits"]
+        torch.testing.assert_close(logits.softmax(1), torch.from_numpy(stored).softmax(1), atol=2e-3, rtol=1e-2)
+        plain_logits = torch.from_numpy(store.test_sealed(subject.record.trained_by)["logits"])
+        assert subject.method == "weighing" or not torch.allclose(plain_logits.softmax(1), logits.softmax(1), atol=1e-2)
+
+
+def _adjusted(store):
+    """A run of `plain` corrected by what needs no network."""
+    recipe = replace(
+        Recipe.from_dict(runs_of(store, "plain")[0].record.recipe), posthoc="logit_adjust(tau=None, prior=None)"
+    )
+    (job,) = jobs_of([recipe])
+    do(job, store, CPU, lambda epoch, curves: None, lambda: False)
+    return [Subject("adjusted", 0, store.get(recipe.key))]
+
+
+def test_images_from_elsewhere_are_judged_by_the_metric_of_the_study(store, elsewhere):
+    store.write_json("study.json", store.read_json("study.json") | {"metric": "nll"})
+    (part,) = run(store, Asked(images=200, further=(str(elsewhere),)))["further"]
+    assert part["metric"] == "nll" and all(m["score"]["mean"] > 0 for m in part["methods"])
+    page = write_report(store).read_text()
+    assert "Negative log-likelihood on photos" in page
 
 
 def test_a_folder_that_is_not_there_or_not_of_the_task_is_said_at_once(store, elsewhere, tmp_path):
@@ -516,4 +549,4 @@ def test_the_report_shows_further_images(store, elsewhere):
     result = CliRunner().invoke(app, ["analyze", str(store.path), "--further", str(elsewhere), "--images", "200"])
     assert result.exit_code == 0, result.output
     page = (store.path / "report.html").read_text()
-    assert "Further test images" in page and "Accuracy on photos" in page
+    assert "Further test images" in page and "Balanced accuracy on photos" in page

@@ -48,7 +48,7 @@ def call(*arguments):
 
 def test_a_plan_is_printed_and_nothing_written(study, tmp_path):
     text = call("plan", study, "--out", tmp_path / "out", "--spread", 2)
-    assert "1 methods against plain on accuracy at natural class frequencies" in text
+    assert "1 method against plain on accuracy at natural class frequencies" in text
     assert "2 seeds cannot support any claim about 2 methods; 6 can." in text
     assert "With --until-decided" in text and "by 2.00 points: as you say" in text
     assert not (tmp_path / "out").exists()

@@ -1,6 +1,8 @@
 """Before a study runs: what it costs, what it can show, and in which words."""
 
+import io
 import json
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -15,6 +17,7 @@ from equipoise.core import EquipoiseError
 from equipoise.store import Record, Store
 from equipoise.study import Budget, Clock, Study, find_spread, forecast, jobs_of, new_rounds, print_looks, print_plan
 from equipoise.study import cost as cost_file
+from equipoise.study.child import Failed
 from equipoise.study.cost import START_SECONDS, Cost, measured_seconds
 from equipoise.study.planner import Spread
 from equipoise.study.runner import device_name
@@ -85,6 +88,42 @@ def test_the_wall_is_never_below_the_longest_run():
     assert Cost((8.0, 1.0), workers=4).wall == START_SECONDS + 8
     assert Cost((2.0,) * 8, workers=4).wall == START_SECONDS + 4
     assert Cost((), workers=4).wall == 0
+
+
+def test_a_run_that_will_diverge_takes_its_time_too(study, monkeypatch):
+    monkeypatch.setattr(cost_file, "MEASURED_SECONDS", 0.02)
+    recipe = study.methods["plain"]
+    wild = replace(recipe, plan=replace(recipe.plan, lr=1e6, warmup=0.0, batch_size=8))
+    assert 0 < measured_seconds(wild, CPU) < 60
+
+
+def test_what_cannot_be_measured_stops_nothing(study, store, monkeypatch):
+    asked = []
+
+    def kills(*given):
+        asked.append(given)
+        raise Failed("its worker process was killed by SIGILL (illegal instruction)")
+
+    monkeypatch.setattr(cost_file, "ask", kills)
+    clock = Clock(store, CPU, quick=True)
+    said = forecast(study, clock, 2)
+    assert "16 trainings to do, with 2 workers" in said and "killed by SIGILL" in said and "nan" not in said
+    assert len(asked) == 1, "once is enough for a quick look"
+    console = Console(width=200, record=True, file=io.StringIO())
+    print_plan(study, Clock(store, CPU), 2, Spread(0.01, "assumed"), console)
+    text = console.export_text()
+    assert text.count("not known") == 2 and "nan" not in text
+    assert np.isnan(Cost((1.0, np.nan), 2).wall)
+
+
+def test_one_is_said_in_the_singular(study, store, monkeypatch):
+    monkeypatch.setattr(cost_file, "ask", lambda *asked: 1.0)
+    plain = {name: study.methods[name] for name in ("plain", "focal")}
+    console = Console(width=200, record=True, file=io.StringIO())
+    print_plan(replace(study, seeds=(0,), methods=plain), Clock(store, CPU), 1, Spread(0.01, "assumed"), console)
+    text = console.export_text()
+    assert "1 method against plain" in text and "with 1 seed." in text and "with 1 worker on" in text
+    assert not re.search(r"\b1 (methods|seeds|trainings|workers|runs)\b", text)
 
 
 @pytest.mark.parametrize("options", [{}, {"stage": "crt"}, {"procedure": "bbn"}, {"mix": "mfw"}], ids=str)

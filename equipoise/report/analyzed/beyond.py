@@ -7,11 +7,13 @@ from pathlib import PurePath
 
 from markupsafe import Markup
 
+from ...analysis.priority import ALL_METRICS
 from ..figures.heat import Shades, named_rows
 from ..figures.lines import Axis, Values, line_panel, rows_panel
 from ..figures.scatter import scatter_panel
 from ..results import Results
 from ..section import Section
+from ..words import title_of
 from ._reading import SHARE, Numbers, captioned, curve_of, estimate_of, mean, seeds, whole
 
 
@@ -44,18 +46,27 @@ def _against_separation(results: Results, part: Numbers, name: str) -> Markup:
 
 
 def further(found: Sequence[Numbers], results: Results) -> Section | None:
-    """Accuracy on test images from elsewhere, and beside it on the study's own of the same classes."""
+    """The study's metric on test images from elsewhere, and beside it on the study's own of the same classes."""
     figures = []
     for part in found:
+        if "metric" not in part:
+            continue  # an earlier version's, of accuracy alone; the next analysis makes it anew
         name = PurePath(part["folder"]).name
-        n = max(estimate_of(m["accuracy"]).n for m in part["methods"])
+        n = max(estimate_of(m["score"]).n for m in part["methods"])
+        metric = ALL_METRICS[part["metric"]]
+        values, unit = (SHARE, ", %") if metric.unit == "percent" else (Values(digits=3), "")
         classes = f"Predictions are among these classes; mean and 95 % interval over {seeds(n)}."
         for measure, title, said in (
-            ("accuracy", f"Accuracy on {name}, %", f"{part['images']} images of {part['classes']} classes."),
-            ("own_accuracy", "Accuracy here, %", "The study's own test images of the same classes."),
+            (
+                "score",
+                f"{title_of(metric.name)} on {name}{unit}",
+                f"{part['images']} images of {part['classes']} classes.",
+            ),
+            ("own_score", f"{title_of(metric.name)} here{unit}", "The study's own test images of the same classes."),
         ):
             rows = {m["name"]: estimate_of(m[measure]) for m in part["methods"]}
-            figures.append(captioned(rows_panel(results, title, rows, SHARE), f"{said} {classes}"))
+            panel = rows_panel(results, title, rows, values, up=metric.higher_is_better)
+            figures.append(captioned(panel, f"{said} {classes}"))
     return whole("further", "Further test images", "How the methods do on images from elsewhere.", figures)
 
 

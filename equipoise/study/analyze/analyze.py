@@ -14,6 +14,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
 from ... import __version__
+from ...analysis.priority import Priority
 from ...core import EquipoiseError, Spec
 from ...data import forget_cached
 from ...store import SCHEMA, Damaged, Store, explained
@@ -26,6 +27,7 @@ from .elsewhere import Elsewhere, checked_folder, summarize_further
 from .embedding import embed
 from .measure import activations_kept, measure
 from .predictions import compare_predictions
+from .predictor import predictor_of
 from .representations import compare_layers, summarize
 from .subjects import FOLDER, Numbers, Subject, drawn, network_of, once, subjects_of, write_plain
 from .table import analysis_markdown
@@ -75,6 +77,7 @@ def analyze_study(store: Store, asked: Asked, device: torch.device, console: Con
     try:
         with on_ctrl_c():
             found = _measure_all(store, subjects, _parts(store, asked), device, console)
+            found |= _measure_further(store, subjects, asked, device)
             alphas = _measure_alphas(store, subjects, device)
             with console.status("Comparing the runs …"):
                 analysis = _together(store, asked, subjects, found, alphas, device)
@@ -138,9 +141,6 @@ def _parts(store: Store, asked: Asked) -> list[Part]:
     for name in asked.transfer:
         other = Other(name, asked.images)
         parts.append(Part(other.part, other.settings, other.measure))
-    for path in asked.further:
-        elsewhere = Elsewhere(path, asked.images)
-        parts.append(Part(elsewhere.part, elsewhere.settings, elsewhere.measure))
     if asked.corruptions:
         images, copies = min(asked.images, corrupted.IMAGES), Corrupted()
         parts.append(
@@ -186,6 +186,29 @@ def _bar(console: Console, total: int) -> Iterator[Callable[[str], None]]:
     ) as bar:
         task = bar.add_task("Analyzing", total=total)
         yield lambda name: bar.update(task, advance=1, description=name)
+
+
+def _measure_further(
+    store: Store, subjects: Sequence[Subject], asked: Asked, device: torch.device
+) -> dict[str, dict[str, Numbers]]:
+    """For each folder of further images, the numbers of each run, corrected ones too, by its key."""
+    found: dict[str, dict[str, Numbers]] = {}
+    for elsewhere in _folders(store, asked):
+        numbers = found[elsewhere.part] = {}
+        for subject in sorted(subjects, key=lambda s: s.seed):
+            work = partial(_measure_elsewhere, elsewhere, store, subject, device)
+            numbers[subject.key] = once(store, subject.key, elsewhere.part, elsewhere.settings, work)
+    return found
+
+
+def _folders(store: Store, asked: Asked) -> list[Elsewhere]:
+    study = store.study()
+    priority = Priority(**study.priority or {"metric": study.metric})
+    return [Elsewhere(path, asked.images, priority) for path in asked.further]
+
+
+def _measure_elsewhere(elsewhere: Elsewhere, store: Store, subject: Subject, device: torch.device) -> Numbers:
+    return elsewhere.measure(predictor_of(store, subject, device))
 
 
 def _measure_alphas(store: Store, subjects: Sequence[Subject], device: torch.device) -> dict[str, Numbers]:
@@ -235,7 +258,7 @@ def _together(
         if known := _known(subjects, found[other.part]):
             analysis["transfer"].append(summarize_transfer(known, found[other.part], other, separation))
     analysis["further"] = []
-    for elsewhere in (Elsewhere(path, asked.images) for path in asked.further):
+    for elsewhere in _folders(store, asked):
         if known := _known(subjects, found[elsewhere.part]):
             analysis["further"].append(summarize_further(known, found[elsewhere.part], elsewhere))
     if asked.corruptions and (known := _known(subjects, found["corruptions"])):

@@ -9,11 +9,11 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from ...analysis import balanced_accuracy, subset_logits
+from ...analysis import subset_logits
+from ...analysis.priority import Priority, score
 from ...core import EquipoiseError
 from ...data import FurtherTest, Split, Task, load_further
-from ...train import Run
-from ...train.predict import predict_logits
+from .predictor import Predictor
 from .subjects import Numbers, Subject, by_method, drawn, estimate
 
 NAMES = "names.json", "names.txt"  # in the folder: which class each of its folders is
@@ -22,8 +22,8 @@ NAMES = "names.json", "names.txt"  # in the folder: which class each of its fold
 class Elsewhere:
     """A folder of further test images, at most so many of them; they are read once, for all runs of a study."""
 
-    def __init__(self, path: str, images: int) -> None:
-        self.path, self.images = path, images
+    def __init__(self, path: str, images: int, priority: Priority) -> None:
+        self.path, self.images, self.priority = path, images, priority
         self.read: FurtherTest | None = None
 
     @property
@@ -33,21 +33,33 @@ class Elsewhere:
 
     @property
     def settings(self) -> Numbers:
-        return {"folder": self.path, "images": self.images}
+        return {"folder": self.path, "images": self.images, "priority": self.priority.to_dict()}
 
-    def measure(self, run: Run) -> Numbers:
-        """Accuracies there, and on the task's own test images of the same classes; other classes are ruled out."""
-        self.read = further = self.read or self._load(run.task)
-        own = run.task.test
+    def measure(self, predictor: Predictor) -> Numbers:
+        """The study's metric there, and on its own test images of the same classes; other classes are ruled out."""
+        task = predictor.run.task
+        self.read = further = self.read or self._load(task)
+        own = task.test
         same = torch.isin(own.labels, torch.tensor(further.classes, device=own.labels.device)).nonzero().flatten()
-        there, here = (_accuracies(run, split, further) for split in (further.split, own.take(same.cpu())))
+        (there, accuracy), (here, _) = (
+            self._judged(predictor, split, further) for split in (further.split, own.take(same.cpu()))
+        )
         return {
-            "accuracy": there[0],
-            "balanced_accuracy": there[1],
-            "own_accuracy": here[0],
+            "score": there,
+            "own_score": here,
+            "accuracy": accuracy,
             "images": min(len(further.split), self.images),
             "classes": len(further.classes),
         }
+
+    def _judged(self, predictor: Predictor, split: Split, further: FurtherTest) -> tuple[float, float]:
+        """The study's metric, and the share that is right, where a prediction is one of the classes that are there."""
+        task, device = predictor.run.task, predictor.run.device
+        images = split.images.to(device) if isinstance(split.images, Tensor) else split.images
+        labels = split.labels.to(device)
+        logits = subset_logits(predictor.logits(Split(images, labels)).float(), further.classes)
+        right = float((logits.argmax(dim=1) == labels.cpu()).double().mean())
+        return score(logits, labels.cpu(), task.class_counts.cpu(), self.priority, task.class_names), right
 
     def _load(self, task: Task) -> FurtherTest:
         names = next((Path(self.path) / name for name in NAMES if (Path(self.path) / name).exists()), None)
@@ -63,20 +75,17 @@ def checked_folder(path: str) -> str:
     return str(folder)
 
 
-def _accuracies(run: Run, split: Split, further: FurtherTest) -> tuple[float, float]:
-    """Of all images, and the mean over classes, where a prediction is one of the classes that are there."""
-    images = split.images.to(run.device) if isinstance(split.images, Tensor) else split.images
-    labels = split.labels.to(run.device)
-    pred = subset_logits(predict_logits(run, Split(images, labels)).float(), further.classes).argmax(dim=1)
-    right = float((pred == labels).double().mean())
-    return right, float(balanced_accuracy(pred, labels, run.task.num_classes))
-
-
 def summarize_further(subjects: Sequence[Subject], found: Mapping[str, Numbers], elsewhere: Elsewhere) -> Numbers:
-    """Each method's accuracies over seeds, with intervals."""
-    first, measures = found[subjects[0].key], ("accuracy", "balanced_accuracy", "own_accuracy")
+    """Each method's scores over seeds, with intervals."""
+    first, measures = found[subjects[0].key], ("score", "own_score", "accuracy")
     methods = [
         {"name": name, **{m: estimate([found[s.key][m] for s in group]) for m in measures}}
         for name, group in by_method(subjects).items()
     ]
-    return {"folder": elsewhere.path, "images": first["images"], "classes": first["classes"], "methods": methods}
+    return {
+        "folder": elsewhere.path,
+        "metric": elsewhere.priority.metric,
+        "images": first["images"],
+        "classes": first["classes"],
+        "methods": methods,
+    }

@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from ...analysis.priority import ALL_METRICS
 from ...escaping import markdown
 
 Numbers = Mapping[str, Any]
@@ -46,7 +47,10 @@ def _columns(analysis: Numbers, whole: bool) -> dict[str, dict[str, str]]:
         title = "transfer %" if len(tasks) == 1 else f"to {_task(part)} %"
         columns[title] = {m["name"]: plus_minus(m["accuracy"], 1, 100) for m in part["methods"]}
     for part in analysis.get("further", []):
-        columns[f"{_folder(part)} %"] = {m["name"]: plus_minus(m["accuracy"], 1, 100) for m in part["methods"]}
+        percent = ALL_METRICS[part["metric"]].unit == "percent"
+        digits, factor, unit = (1, 100, " %") if percent else (3, 1, "")
+        cells = {m["name"]: plus_minus(m["score"], digits, factor) for m in part["methods"]}
+        columns[f"{_folder(part)}{unit}"] = cells
     if corruptions := analysis.get("corruptions"):
         columns["mCE"] = {m["name"]: plus_minus(m["mce"], 1) for m in corruptions["methods"]}
     return columns
@@ -115,8 +119,8 @@ def notes(analysis: Numbers) -> list[str]:
         for part in analysis.get("transfer", [])
     ]
     said += [
-        f"{_folder(part)}: accuracy on {part['images']} images of {part['classes']} classes in {part['folder']}; "
-        "predictions are among these classes."
+        f"{_folder(part)}: {ALL_METRICS[part['metric']].label} on {part['images']} images of {part['classes']} classes "
+        f"in {part['folder']}; predictions are among these classes."
         for part in analysis.get("further", [])
     ]
     if found := analysis.get("corruptions"):
