@@ -19,6 +19,11 @@ def on_triton(*tensors: Tensor | None) -> bool:
     return _HAS_TRITON and all(t.is_cuda for t in given) and is_plain(*given)
 
 
+def is_mapped() -> bool:
+    """Whether a transformation of `torch.func` is at work, in which tensors do not tell how they lie in memory."""
+    return not torch.compiler.is_compiling() and torch._C._are_functorch_transforms_active()
+
+
 def is_plain(*tensors: Tensor | None) -> bool:
     """Whether these are dense tensors, and nobody traces, maps or intercepts what is done with them.
 

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from .. import native
 from ..core import full_precision
-from ._device import is_plain, on_triton
+from ._device import is_mapped, is_plain, on_triton
 
 
 class Block(NamedTuple):
@@ -101,6 +101,9 @@ def whole_batch_norm(x: Tensor, weight: Tensor | None, bias: Tensor | None, eps:
         from ._cpu import native_block_norm
 
         return native_block_norm(x, weight, bias, n, 1, channels, eps)
+    if is_mapped():  # to batch norm the statistics would be a buffer that all share
+        y, mean, var = grouped_norm_plain(x, weight, bias, n, 1, channels, eps)
+        return y, Statistics(mean[None], var[None], n, n)
     y, mean, var = batch_norm(x, weight, bias, eps)
     return y, Statistics(mean[None], var[None] * (1 - channels / x.numel()), n, n)
 
@@ -118,7 +121,8 @@ def grouped_norm_plain(
     y = affine(y, weight, bias)
     with torch.no_grad():
         var, mean = torch.var_mean(values, [d for d in range(x.dim()) if d != 1], correction=0)
-    return y.to(x.dtype).contiguous(memory_format=layout_of(x)), mean, var
+    y = y.to(x.dtype)
+    return y if is_mapped() else y.contiguous(memory_format=layout_of(x)), mean, var
 
 
 def fixed_norm(x: Tensor, mean: Tensor, var: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float) -> Tensor:

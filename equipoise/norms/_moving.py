@@ -34,7 +34,7 @@ def set_moving(mean: Tensor, square: Tensor, rest: Tensor, new_mean: Tensor, new
     mean.copy_(m)
     square.copy_(var.addcmul(m, m))
     m = _precise(mean)  # as it was rounded
-    rest.copy_(var.sub(square).addcmul_(m, m))
+    rest.copy_(var.sub(square).addcmul(m, m))
 
 
 def update_moving(
@@ -57,7 +57,7 @@ def update_moving(
         return
     with torch.no_grad():
         if var is not None:
-            var.lerp_((batch.merged()[1] * unbiased).to(var.dtype), rate)
+            var.copy_(var.lerp((batch.merged()[1] * unbiased).to(var.dtype), rate))
         _update_moving(mean, square, rest, batch, rate)
 
 
@@ -67,12 +67,13 @@ def _update_moving(mean: Tensor, square: Tensor, rest: Tensor, batch: Statistics
 
         update_moving_triton(mean, square, rest, batch, rate)
         return
+    # nothing in place but into the state: `torch.func` has rules for each operation then
     batch_mean, batch_var = batch.merged()
     m = _precise(mean)
-    var = torch.addcmul(square, m, m, value=-1).add_(rest)
+    var = torch.addcmul(square, m, m, value=-1).add(rest)
     step = batch_mean - m
-    var.mul_(1 - rate).add_(batch_var, alpha=rate).addcmul_(step, step, value=rate * (1 - rate))
-    set_moving(mean, square, rest, m.add_(step, alpha=rate), var)
+    var = var.mul(1 - rate).add(batch_var, alpha=rate).addcmul(step, step, value=rate * (1 - rate))
+    set_moving(mean, square, rest, m.add(step, alpha=rate), var)
 
 
 def _suits(*tensors: Tensor | None) -> bool:

@@ -114,7 +114,7 @@ class BatchRenorm2d(Norm):
     def track(self, batch: Statistics, rate: float, values: int) -> None:
         super().track(batch, rate, values)
         std = (batch.merged()[1] + self.eps).sqrt()
-        self.running_std.lerp_(std.to(self.running_std.dtype), rate)
+        self.running_std.copy_(self.running_std.lerp(std.to(self.running_std.dtype), rate))
         self.steps.add_(1)
 
     def usual(self) -> tuple[Tensor, Tensor]:
