@@ -15,8 +15,7 @@ _HAS_TRITON = importlib.util.find_spec("triton") is not None
 
 def on_triton(*tensors: Tensor | None) -> bool:
     """Whether these lie on an NVIDIA or AMD GPU with Triton installed, as the numbers that kernels read."""
-    given = [t for t in tensors if t is not None]
-    return _HAS_TRITON and all(t.is_cuda for t in given) and is_plain(*given)
+    return _HAS_TRITON and all(t is None or t.is_cuda for t in tensors) and is_plain(*tensors)
 
 
 def is_mapped() -> bool:
