@@ -34,6 +34,16 @@ class Round:
     open: tuple[str, ...]
     given_up: tuple[str, ...]
 
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Round:
+        """What `dataclasses.asdict` gave; a ValueError, KeyError or TypeError where it is something else."""
+        names = [tuple(data[name]) for name in ("methods", "open", "given_up")]
+        dropped = dict(data["dropped"].items())
+        if not all(isinstance(name, str) for some in (*names, dropped, dropped.values()) for name in some):
+            raise ValueError("a method or a question has no name")
+        methods, open_, given_up = names
+        return cls(methods, dropped, open_, given_up)
+
     @property
     def kept(self) -> tuple[str, ...]:
         """The methods that go on."""
@@ -67,9 +77,7 @@ class Rounds:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Rounds:
         """What `to_dict` wrote; a ValueError, KeyError or TypeError where it is something else."""
-        found = tuple(
-            Round(tuple(r["methods"]), r["dropped"], tuple(r["open"]), tuple(r["given_up"])) for r in data["found"]
-        )
+        found = tuple(Round.from_dict(r) for r in data["found"])
         looks, seeds = Looks.from_dict(data["looks"]), tuple(data["seeds"])
         if len(seeds) < looks.seeds[-1] or not all(type(seed) is int for seed in seeds):
             raise ValueError(f"its looks need {looks.seeds[-1]} seeds, and it has {seeds}")

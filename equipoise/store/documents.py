@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from .record import check_schema
-from .shapes import items, key, maybe, table, text, truth, whole
+from .shapes import items, key, maybe, recipe, table, text, truth, whole
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class MethodDocument:
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> MethodDocument:
-        return cls(text(plain["name"]), table(plain["recipe"]), items(plain["keys"], key))
+        return cls(text(plain["name"]), recipe(plain["recipe"]), items(plain["keys"], key))
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ class Compared:
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> Compared:
         runs = {int(seed): of_run for seed, of_run in table(plain["runs"], key).items()}
-        return cls(text(plain["name"]), table(plain["recipe"]), runs)
+        return cls(text(plain["name"]), recipe(plain["recipe"]), runs)
 
 
 @dataclass(frozen=True)

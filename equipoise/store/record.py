@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from ..core import EquipoiseError
-from .shapes import items, key, maybe, number, table, text, whole
+from .shapes import items, key, maybe, number, recipe, table, text, whole
 
 SCHEMA = 1
 
@@ -66,7 +66,7 @@ def _state(value: Any) -> str:
 
 _READERS: dict[str, Callable[[Any], Any]] = {
     "key": key,
-    "recipe": table,
+    "recipe": recipe,
     "state": _state,
     "class_names": partial(items, read=text),
     "class_counts": partial(items, read=whole),

@@ -16,7 +16,8 @@ def text(value: Any) -> str:
 
 def key(value: Any) -> str:
     """The name of a run's folder, and no way out of it."""
-    inside = bool(text(value)) and not {"/", "\\", "\0"} & set(value) and not value.startswith(".")
+    plain = text(value).isascii() and value.isprintable() and not {"/", "\\"} & set(value)
+    inside = plain and value and not value.startswith(".")
     return str(value) if inside else _refuse(value, "the key of a run")
 
 
@@ -37,6 +38,14 @@ def truth(value: Any) -> bool:
 def table(value: Any, read: Callable[[Any], T] = lambda v: v) -> dict[str, T]:
     given = value if isinstance(value, Mapping) else _refuse(value, "a table")
     return {text(name): read(inner) for name, inner in given.items()}
+
+
+def recipe(value: Any) -> dict[str, Any]:
+    """A recipe as plain data: its task, if it is told, is a table too, and says its name."""
+    given: dict[str, Any] = table(value)
+    if given.get("task") is not None:
+        text(table(given["task"]).get("name", ""))
+    return given
 
 
 def items(value: Any, read: Callable[[Any], T]) -> tuple[T, ...]:

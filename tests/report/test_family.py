@@ -5,6 +5,8 @@ import json
 import numpy as np
 import pytest
 
+from equipoise.analysis.looks import Looks
+from equipoise.analysis.sequential import Round, Rounds
 from equipoise.report import collect, write_report
 from equipoise.store import Store
 
@@ -124,6 +126,19 @@ def test_other_data_is_another_question(made):
     study["methods"] = study["methods"][:2]
     made.write_json("study.json", study)
     assert collect(made).verdict.gone == ()
+
+
+def test_rounds_count_what_is_gone_and_claim_for_the_first_metric_alone(made):
+    looks = Looks((6, 8), (0.5, 0.5))
+    methods = ("plain", "better", "other")
+    rounds = Rounds(0.05, looks, tuple(range(8)), (Round(methods, {}, (), ()),) * 2, "settled")
+    made.write_json("sequential.json", rounds.to_dict())
+    _, first = ask(made, methods=methods, seeds=8)
+    assert first["better"].standing == "better" and first["better"].p_holm == pytest.approx(2 * 2 * 2 / 2**8)
+    results, then = ask(made, methods=("plain", "better"), seeds=8)
+    assert then["better"].p_holm == first["better"].p_holm and results.verdict.gone == ("other",)
+    _, changed = ask(made, methods=methods, seeds=8, metric="macro_f1")
+    assert (changed["better"].standing, changed["better"].p_holm) == ("not separable", 1.0)
 
 
 def test_the_same_report_twice_adds_nothing(made):
