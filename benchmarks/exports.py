@@ -22,7 +22,8 @@ from equipoise.core import cards
 from equipoise.models import create_model
 from equipoise.norms import set_example_weight
 
-NETWORKS = tuple(card.name for card in cards("model"))
+FAMILIES = ("cifar_resnet", "wide_resnet")  # their defaults are resnet32 and wrn_16_8
+NETWORKS = tuple(card.name for card in cards("model") if card.name not in FAMILIES)
 NORMS = {
     "batch": "batch",
     "ghost": "ghost(ghost_size=4)",

@@ -2,7 +2,7 @@
 
 from ._base import HeadFactory, Network, NormFactory
 from .allcnnc import AllCNNC
-from .bridge import TorchNetwork, from_torch
+from .bridge import TorchNetwork, from_torch, zoo_text
 from .causal import CausalHead, causal_logits
 from .cifar_resnet import CifarResNet, resnet32
 from .cnn_small import SmallCNN
@@ -42,4 +42,5 @@ __all__ = [
     "resnet32",
     "resnet50",
     "wrn_16_8",
+    "zoo_text",
 ]

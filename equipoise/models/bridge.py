@@ -117,17 +117,32 @@ class _Seen:
         return note
 
 
+def zoo_text(text: str) -> str:
+    """A network of another library as a recipe has it: however it was written, equal networks are equal texts.
+
+    >>> zoo_text(" timm/resnet18( pretrained = True,drop_rate=0.1)")
+    'timm/resnet18(drop_rate=0.1, pretrained=True)'
+    """
+    library, name, params = _zoo_call(text)
+    return f"{library}/{Spec(name, tuple(sorted(params.items())))}"
+
+
+def _zoo_call(text: str) -> tuple[str, str, dict[str, Any]]:
+    """Library, network, and its parameters."""
+    library, _, call = text.strip().partition("/")
+    if library not in ZOOS:
+        raise EquipoiseError(f"no library of networks is named {library!r}.{did_you_mean(library, ZOOS)}")
+    name, paren, inner = call.partition("(")
+    return library, name.strip(), dict(Spec.parse(f"{library}({inner}").params) if paren else {}
+
+
 def zoo_model(text: str, num_classes: int, in_channels: int) -> TorchNetwork:
     """``timm/NAME`` or ``torchvision/NAME``, with parameters of that library: ``timm/resnet18(pretrained=True)``.
 
     On the meta device no weights are fetched: there they would be lost.
     """
-    library, _, call = text.partition("/")
-    if library not in ZOOS:
-        raise EquipoiseError(f"no library of networks is named {library!r}.{did_you_mean(library, ZOOS)}")
+    library, name, params = _zoo_call(text)
     zoo = _imported(text, library)
-    name, paren, inner = call.partition("(")
-    params = dict(Spec.parse(f"{library}({inner}").params) if paren else {}
     known = zoo.list_models()
     if name.partition(".")[0] not in known:  # timm names pretrained weights after a dot
         raise EquipoiseError(f"{library} has no network named {name!r}.{did_you_mean(name, known)}")

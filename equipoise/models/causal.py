@@ -6,14 +6,14 @@ import math
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Tensor, fx, nn
 
 from .. import checks
 from ..core import full_precision, register
 from .cosine import unit
 
 
-@torch.fx.wrap  # as for the cosine head
+@fx.wrap  # as for the cosine head
 def causal_logits(
     features: Tensor,
     weight: Tensor,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Tensor, fx, nn
 
 from .. import checks
 from ..core import full_precision, register
@@ -17,7 +17,7 @@ def unit(x: Tensor) -> Tensor:
     return x / length.where(length > 0, 1)
 
 
-@torch.fx.wrap  # one node of a traced graph: what depends on the dtype and the device is decided when it runs
+@fx.wrap  # one node of a traced graph: what depends on the dtype and the device is decided when it runs
 def cosine_logits(
     features: Tensor, weight: Tensor, bias: Tensor | None = None, tau: float = 0.05, normalize_features: bool = True
 ) -> Tensor:

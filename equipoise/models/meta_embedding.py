@@ -6,7 +6,7 @@ import math
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Tensor, fx, nn
 
 from .. import checks
 from ..core import full_precision, register
@@ -35,7 +35,7 @@ def squashed_logits(embedding: Tensor, weight: Tensor, scale: float = 16.0) -> T
     return scale * F.linear(embedding / (1 + length), unit(weight))
 
 
-@torch.fx.wrap  # as for the cosine head
+@fx.wrap  # as for the cosine head
 def memory_logits(
     features: Tensor,
     weight: Tensor,

@@ -17,7 +17,7 @@ from .. import checks
 from ..annotations import fitted
 from ..core import EquipoiseError, Spec, UnlikeClasses, card, cards, did_you_mean
 from ..data import Task, check_task, placeless
-from ..models import create_model
+from ..models import create_model, zoo_text
 from ..words import shown
 from .plan import Plan
 
@@ -197,7 +197,7 @@ def _resolved(kind: str, text: Any) -> str | None:
     if text is None or (text == "none" and DIALS[kind] is None):
         return None
     if kind == "model" and isinstance(text, str) and "/" in text:  # a network of another library, e.g. timm/resnet18
-        return checks.title("model", text)
+        return zoo_text(checks.title("model", text))
     spec = Spec.parse(text).resolved(kind)
     if kind not in ("model", "norm", "head"):
         with suppress(UnlikeClasses):  # how many classes there are is not known yet

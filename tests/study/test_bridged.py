@@ -9,7 +9,7 @@ import pytest
 
 from equipoise.store import Store
 from equipoise.study import Study
-from equipoise.train import Mistakes
+from equipoise.train import Mistakes, Recipe
 
 # a library with timm's face, so that the test needs no timm; found by the workers too
 TIMM = """
@@ -90,6 +90,11 @@ def test_every_dial_turns_on_another_librarys_network(timm, tmp_path):
         assert record is not None and record.error is None, name
     written = equipoise("report", "runs", library=timm, folder=tmp_path)
     assert written.returncode == 0, written.stdout + written.stderr
+
+
+def test_equal_networks_have_equal_keys(timm):
+    texts = ("timm/small(pretrained=True)", "timm/small( pretrained = True )")
+    assert len({Recipe.make({"model": text}, {"name": "digits"}).key for text in texts}) == 1
 
 
 @pytest.mark.parametrize(
