@@ -32,7 +32,8 @@ def create_model(
         in_channels: channels of the images.
 
     A network of another library keeps its own norms and linear head unless others than batch norm and the linear head
-    are chosen. Norms are then exchanged as by `equipoise.norms.replace_norm`, which keeps eps and pretrained values.
+    are chosen. Norms are then exchanged as by `equipoise.norms.replace_norm`, which keeps eps, pretrained values and,
+    unless the text names a decay, the momentum.
 
     >>> create_model("cnn_small(width=4)", num_classes=3, head="cosine(bias=False)").head
     CosineHead(in_features=16, num_classes=3, tau=0.05, bias=False, normalize_features=True)
@@ -55,7 +56,7 @@ def _refitted(
         from ..norms import replace_norm  # an option of few networks: the others do not wait for this import
 
         try:
-            replace_norm(network.body, norm_factory(norm))
+            replace_norm(network.body, norm if isinstance(norm, str) else norm_factory(norm))
         except ValueError as error:
             raise EquipoiseError(f"{name} cannot have the norm {norm!r}: {error}") from error
     if not _is_default("head", head):

@@ -20,8 +20,8 @@ def replace_norm(network: nn.Module, factory: NormFactory | str) -> list[str]:
     """Put a norm made by `factory` in the place of every batch norm of `network`, in place.
 
     γ and β stay the same parameters, so an optimizer made before still holds them; eps, momentum, moving statistics,
-    device, type and mode are taken over. A momentum or decay that is not the default of the new norm was chosen, and
-    stays. A layer that others of the same network share is made once.
+    device, type and mode are taken over. A decay or momentum that was chosen stays: one that the text names, or that is
+    not the default of what the function makes. A layer that others of the same network share is made once.
 
     Args:
         network: any module that contains `BatchNorm1d`, `2d`, `3d`, `SyncBatchNorm` or our norms.
@@ -46,7 +46,10 @@ def replace_norm(network: nn.Module, factory: NormFactory | str) -> list[str]:
     made: dict[nn.Module, nn.Module] = {}
     for _, module in found:
         if module not in made:
-            made[module] = _with_what_follows(module, _adopt(make(_channels(module)), module))
+            new: Any = make(_channels(module))
+            if hasattr(new, "momentum") and not _chooses_momentum(factory, new):
+                new.momentum = module.momentum
+            made[module] = _with_what_follows(module, _adopt(new, module))
     for name, module in found:
         parent, _, last = name.rpartition(".")
         setattr(network.get_submodule(parent), last, made[module])
@@ -56,6 +59,14 @@ def replace_norm(network: nn.Module, factory: NormFactory | str) -> list[str]:
 def _from_text(text: str) -> NormFactory:
     spec = Spec.parse(text)
     return lambda num_features: spec.build("norm", num_features=num_features)
+
+
+def _chooses_momentum(factory: NormFactory | str, made: Any) -> bool:
+    if isinstance(factory, str):
+        return not {"decay", "momentum"}.isdisjoint(dict(Spec.parse(factory).params))
+    defaults = {name: p.default for name, p in inspect.signature(type(made)).parameters.items()}
+    usual = defaults["momentum"] if "momentum" in defaults else 1 - defaults.get("decay", 1.0)
+    return made.momentum != usual
 
 
 def _channels(module: Any) -> int:
@@ -77,8 +88,6 @@ def _adopt(new: Any, old: Any) -> nn.Module:
         new.affine = old.affine
     if hasattr(new, "eps"):
         new.eps = old.eps
-    if hasattr(new, "momentum") and new.momentum == _default_momentum(type(new)):
-        new.momentum = old.momentum
     if old.running_mean is not None and getattr(new, "running_mean", None) is not None:
         _adopt_moving(new, *(old.moving() if hasattr(old, "moving") else (old.running_mean, old.running_var)))
         new.num_batches_tracked.copy_(old.num_batches_tracked)
@@ -91,12 +100,6 @@ def _adopt_moving(new: Any, mean: Tensor, var: Tensor) -> None:
     else:
         new.running_mean.copy_(mean)
         new.running_var.copy_(var)
-
-
-def _default_momentum(norm: type) -> float | None:
-    """What a norm has unless it is told another."""
-    defaults = {name: p.default for name, p in inspect.signature(norm).parameters.items()}
-    return defaults["momentum"] if "momentum" in defaults else 1 - defaults.get("decay", 1.0)
 
 
 def _with_what_follows(old: Any, new: nn.Module) -> nn.Module:

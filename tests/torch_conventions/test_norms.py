@@ -418,6 +418,10 @@ def test_replace_norm_keeps_the_momentum(make, momentum):
     chosen = nn.Sequential(nn.BatchNorm2d(C, momentum=momentum))
     replace_norm(chosen, lambda c: make(momentum=0.5))
     assert chosen[0].momentum == 0.5
+    replace_norm(chosen, "ghost")
+    assert chosen[0].momentum == 0.5
+    replace_norm(chosen, "ghost(decay=0.99)")  # the default, but said
+    assert chosen[0].decay == 0.99
 
 
 # -- conversions -------------------------------------------------------------------------------------------------------
