@@ -27,7 +27,7 @@ import torch
 
 from ..core import EquipoiseError
 from ..train import choose_convolutions
-from .trouble import end_of, hint_for, ran_out_of_memory
+from .trouble import broke_the_device, end_of, hint_for, ran_out_of_memory
 
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # of glibc's mallopt
 NAME = "equipoise worker"
@@ -39,10 +39,14 @@ Message = tuple[str, Any]
 
 @dataclass(frozen=True)
 class Death:
-    """The end of a process in the middle of its work; `ready` if it had come so far as to begin."""
+    """The end of a process in the middle of its work; `ready` if it had come so far as to begin.
+
+    `told` is its last word, where its parent ended it for that.
+    """
 
     exitcode: int
     ready: bool
+    told: str | None = None
 
     @property
     def by_kill(self) -> bool:
@@ -50,15 +54,18 @@ class Death:
         return self.exitcode == -signal.SIGKILL
 
     def __str__(self) -> str:
+        if self.told:
+            return f"its worker process could not go on: {self.told}"
         return f"its worker process {end_of(self.exitcode)}; {hint_for(self.exitcode)}"
 
 
 @dataclass(frozen=True)
 class Trouble:
-    """An error inside a child."""
+    """An error inside a child: for want of `memory`, or one after which the child `is_broken`."""
 
     text: str
-    memory: bool
+    memory: bool = False
+    is_broken: bool = False
 
 
 class Failed(RuntimeError):
@@ -129,7 +136,11 @@ class Child:
                 if kind == "answer":
                     return content
                 check_start(content)
-                raise Failed(content.text if isinstance(content, Trouble) else str(content))
+                if isinstance(content, Death):
+                    raise Failed(str(content))
+                if content.memory or content.is_broken:
+                    self.close()
+                raise Failed(content.text)
 
     def close(self) -> None:
         """It ends by itself where it has nothing to do, and is ended where it has."""
@@ -233,7 +244,7 @@ def _answer(work: Callable[..., Any], args: tuple[Any, ...], pipe: Connection) -
     try:
         return "answer", work(*args, pipe)
     except Exception as error:
-        return "error", Trouble(str(error) or repr(error), ran_out_of_memory(error))
+        return "error", Trouble(str(error) or repr(error), ran_out_of_memory(error), broke_the_device(error))
 
 
 def _call(function: Callable[..., Any], args: tuple[Any, ...], pipe: Connection) -> Any:

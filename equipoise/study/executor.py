@@ -141,6 +141,9 @@ class Workers:
         elif content.memory:
             seat.close()  # so that all it holds is free
             yield from self._short_of_memory(load, content)
+        elif content.is_broken:
+            seat.close()
+            yield from self._died(load, Death(0, True, _first_line(content.text)))
         else:
             yield Event("fatal", load[0], error=content.text)
 

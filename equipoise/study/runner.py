@@ -26,7 +26,7 @@ from ..train import Diverged, Fitting, Recipe, Run, Stopped, TaskChoice, fit_one
 from . import engine
 from .child import Failed, ask
 from .progress import Progress
-from .trouble import ran_out_of_memory
+from .trouble import broke_the_device, ran_out_of_memory
 
 RESIDENT_SHARE = 0.3  # of a GPU's free memory; larger sets come through a loader
 
@@ -168,8 +168,9 @@ def _recorded(store: Store, recipe: Recipe, work: Callable[[], None], device: to
     except (Stopped, OSError, Damaged, DataError):  # damaged files say nothing about the recipe either
         raise
     except Exception as error:
-        # neither a full or read-only disk nor want of memory says anything about the recipe
-        if isinstance(error.__cause__, OSError) or ran_out_of_memory(error):
+        # neither a full or read-only disk nor want of memory says anything about the recipe, and where the device
+        # broke down somebody else's run may have done it
+        if isinstance(error.__cause__, OSError) or ran_out_of_memory(error) or broke_the_device(error):
             raise
         store.put(_failure(recipe, error, time.monotonic() - started, device))
 

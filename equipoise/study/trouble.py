@@ -51,3 +51,8 @@ def ran_out_of_memory(error: BaseException) -> bool:
             return True
         cause = cause.__cause__
     return False
+
+
+def broke_the_device(error: BaseException) -> bool:
+    """Whether CUDA has failed: then nothing works any more in that process, for this run or another."""
+    return isinstance(error, RuntimeError) and "CUDA error" in str(error)

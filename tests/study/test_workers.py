@@ -119,6 +119,18 @@ def test_memory_that_really_runs_out_is_seen():
     assert ran_out_of_memory(caught.value)
 
 
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA GPU")
+@pytest.mark.parametrize("how", ["SIGABRT", "assert"])
+def test_of_a_pack_only_the_guilty_one_fails(asked, tmp_path, how):
+    path = asked(f'[methods.focal]\nloss = "focal"\n[methods.bad]\nloss = "strange(how={how!r})"\n')
+    done = run([STRANGE, "run", path, "--out", "out", "--device", "cuda"], tmp_path)
+    assert done.returncode == 1, done.stdout + done.stderr
+    found = {loss: state for (loss, _), (state, _) in states(tmp_path / "out").items()}
+    bad = found.pop(f"strange(how={how!r})")
+    assert bad == "failed" and set(found.values()) == {"finished"}
+
+
 def test_a_script_without_a_guard_is_told_so(tmp_path):
     script = tmp_path / "unguarded.py"
     script.write_text(
@@ -235,7 +247,7 @@ def test_a_pack_without_room_is_halved(pool):
 
     def behave(load):
         loads.append(len(load))
-        return [("error", Trouble("CUDA out of memory", True))] if len(load) > 2 else finish(store, load)
+        return [("error", Trouble("CUDA out of memory", memory=True))] if len(load) > 2 else finish(store, load)
 
     workers, _, store = pool(behave, pack=4)
     events = list(workers.events())
@@ -244,7 +256,7 @@ def test_a_pack_without_room_is_halved(pool):
 
 
 @pytest.mark.parametrize(
-    "trouble", [("error", Trouble("no memory", True)), ("died", Death(-9, True))], ids=["raised", "killed"]
+    "trouble", [("error", Trouble("no memory", memory=True)), ("died", Death(-9, True))], ids=["raised", "killed"]
 )
 def test_a_run_short_of_memory_is_tried_again_alone(pool, trouble):
     order = []
@@ -261,9 +273,25 @@ def test_a_run_short_of_memory_is_tried_again_alone(pool, trouble):
     assert "stands for" in store.get(jobs[0].training.key).error
 
 
+def test_a_broken_device_is_as_a_death(pool):
+    loads = []
+
+    def behave(load):
+        loads.append(len(load))
+        guilty = any(job.training == jobs[1].training for job in load)
+        broken = Trouble("CUDA error: device-side assert triggered\nmore", is_broken=True)
+        return [("error", broken)] if guilty else finish(store, load)
+
+    workers, jobs, store = pool(behave, pack=4)
+    events = list(workers.events())
+    assert loads == [4, 1, 1, 1, 1] and not any(e.what == "fatal" for e in events)
+    told = store.get(jobs[1].training.key).error
+    assert "could not go on: CUDA error: device-side assert triggered" in told and "more" not in told
+
+
 def test_what_never_has_memory_is_left_undone_and_told_at_the_end(pool):
     def behave(load):
-        return [("error", Trouble("x", True))] if load[0] is jobs[0] else finish(store, load)
+        return [("error", Trouble("x", memory=True))] if load[0] is jobs[0] else finish(store, load)
 
     workers, jobs, store = pool(behave)
     events = list(workers.events())

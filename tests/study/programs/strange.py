@@ -4,6 +4,8 @@ import os
 import signal
 from pathlib import Path
 
+import torch
+
 from equipoise.core import register
 from equipoise.losses import CrossEntropyLoss
 
@@ -15,8 +17,8 @@ def misbehave(how: str) -> None:
         os._exit(0)
     elif how == "abort":
         os.abort()
-    elif how == "memory":
-        raise MemoryError("no room for 1 TB")
+    elif how == "assert":
+        torch.zeros(1, device="cuda")[torch.ones(1, dtype=torch.int64, device="cuda")]  # an assertion on the device
     elif how == "once":
         marker = Path(os.environ["MARKER"])
         if not marker.exists():
