@@ -130,6 +130,11 @@ def test_a_mistake_is_named_with_its_place_and_a_remedy(read, old, new, message)
         read(GOOD.replace(old, new))
 
 
+def test_a_space_to_tune_does_not_stand_in_the_way_of_a_folder(read):
+    text = GOOD.replace('"blobs"', """"folder(path='photos')\"""") + "[tune.space]\nlr = [0.05, 0.1]\n"
+    assert read(text).tuning.space == {"lr": [0.05, 0.1]}
+
+
 def test_names_of_any_script_are_names(read):
     for name in ("木村 2", "étude.v2", "a_b-c+d (2)", "نمونه"):
         assert read(GOOD.replace("seeds = 3", f'name = "{name}"')).name == name

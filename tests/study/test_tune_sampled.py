@@ -8,7 +8,7 @@ import pytest
 
 from equipoise.core import EquipoiseError
 from equipoise.study.tune.axis import Axis
-from equipoise.study.tune.sampled import WAVE, SampledSearch, storage_at, storage_in
+from equipoise.study.tune.sampled import WAVE, SampledSearch, explained, storage_at, storage_in
 
 AXES = {
     "lr": Axis((0.03, 0.1, 0.3), "log"),
@@ -165,3 +165,17 @@ def test_in_a_file(tmp_path, capfd):
 def test_a_storage_that_cannot_be_opened(url, message):
     with pytest.raises(EquipoiseError, match=message):
         storage_at(url)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"no database at all" * 100, "it is no database; remove it"),
+        (b"SQLite format 3\0" + b"\xe3" * 5000, "remove it"),
+    ],
+)
+def test_a_damaged_database_is_a_sentence(tmp_path, content, message):
+    path = tmp_path / "optuna.db"
+    path.write_bytes(content)
+    with pytest.raises(EquipoiseError, match=f"the database of trials, {path}, failed: .*{message}"), explained(path):
+        storage_in(path)

@@ -190,6 +190,7 @@ _SAID = {
     "unable to open": "it cannot be opened; choose another folder with --out",
     "locked": "another process holds it; wait for that, and give the same command again",
     "malformed": "it is damaged; remove it and give the same command again. Finished runs are kept, and found again.",
+    "decode": "it is damaged; remove it and give the same command again. Finished runs are kept, and found again.",
     "not a database": "it is no database; remove it and give the same command again. Finished runs are kept.",
 }
 
@@ -199,7 +200,7 @@ def explained(storage: Path | str) -> Iterator[None]:
     """Turn the database's errors into words that say what to do."""
     try:
         yield
-    except (SQLAlchemyError, StorageInternalError, sqlite3.Error) as error:
+    except (SQLAlchemyError, StorageInternalError, sqlite3.Error, UnicodeDecodeError) as error:
         cause = error.__cause__ if isinstance(error, StorageInternalError) else error
         said = str(getattr(cause, "orig", None) or cause or error)
         meaning = next((meaning for words, meaning in _SAID.items() if words in said), f"it says: {said}")
