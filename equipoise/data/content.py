@@ -78,7 +78,7 @@ def _digest(path: Path) -> bytes | str:
 
 
 def _key(file: ImageFile, base: Path) -> bytes:
-    name = os.fsencode(os.path.relpath(file.path, base))
+    name = os.fsencode(file.path)[len(os.fsencode(base)) :]
     return hashlib.blake2b(repr(file.stamp).encode() + name, digest_size=_KEY).digest()
 
 

@@ -14,6 +14,7 @@ from equipoise.data import DataError, load_task
 from equipoise.report import collect
 from equipoise.store import Record, Store, now
 from equipoise.study import Study, bound
+from equipoise.study.analyze.subjects import subjects_of
 from equipoise.study.binding import refuse_other_data
 from equipoise.train import Recipe, TaskChoice
 
@@ -127,6 +128,9 @@ def test_a_moved_folder_keeps_its_runs(place):
     (place / "photos").rename(place / "pictures")
     (place / "study.toml").write_text(STUDY.replace("photos", "pictures"))
     assert "2 runs are in" in run(place)
+    for subject in subjects_of(Store(place / "out")):
+        recipe = Recipe.from_dict(subject.record.recipe)
+        assert recipe.key == subject.key and "pictures" in recipe.task.name, "an analysis reads the images there"
 
 
 def test_moving_a_folder_forgets_no_comparison(place):

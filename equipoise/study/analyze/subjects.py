@@ -6,7 +6,7 @@ import json
 import math
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +50,8 @@ def subjects_of(store: Store) -> list[Subject]:
     """The finished runs, method by method as the study has them; without those of which a file is damaged."""
     study = store.study()
     return [
-        Subject(method.name, seed, store.get(key))
+        # the study knows where its data lies now; in all else a recipe of the same key is the same
+        Subject(method.name, seed, replace(store.get(key), recipe={**method.recipe, "seed": seed}))
         for method in study.methods
         for seed, key in zip(study.seeds, method.keys, strict=True)
         if store.finished(key) and not store.damage(key)
