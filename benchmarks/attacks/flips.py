@@ -13,7 +13,7 @@ from typing import Any
 from . import reference
 from .damage import flip_bit
 from .pool import Case, Outcome
-from .reference import HalfWay, flat, replace
+from .reference import ANALYZE, RUN, STUDY, HalfWay, flat, replace
 
 LIMIT = 60.0
 
@@ -22,7 +22,7 @@ def prepare(folder: Path) -> Case:
     from equipoise.core import EquipoiseError
     from equipoise.store import Store
 
-    made = reference.make(folder / "study") / "out"
+    made = reference.make(folder / "study", STUDY, RUN, ANALYZE) / "out"
     half_way = HalfWay(folder / "half_way_flips")
     store = Store(made)
     keys = [record.key for record in store.records()]

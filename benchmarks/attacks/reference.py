@@ -72,13 +72,19 @@ posthoc = "logit_adjust(tau=1.0)"
 """
 
 
-def make(folder: Path) -> Path:
-    """A study that has been run, reported and analyzed: FOLDER/study.toml and FOLDER/out. It is made once."""
+HERE = ("--out", "out", "--workers", "2", "--device", "cpu")
+RUN = ("run", "study.toml", *HERE)
+RUN_IN_ROUNDS = ("run", "study.toml", "--until-decided", "--max-runs", "12", *HERE)
+ANALYZE = ("analyze", "out", "--device", "cpu")
+
+
+def make(folder: Path, text: str, *commands: tuple[str, ...]) -> Path:
+    """FOLDER/study.toml and what the commands made of it in FOLDER/out; once, whoever asks."""
     if folder.exists():
         return folder
     folder.mkdir(parents=True)
-    (folder / "study.toml").write_text(STUDY)
-    for command in (("run", "study.toml", "--out", "out", "--device", "cpu"), ("analyze", "out", "--device", "cpu")):
+    (folder / "study.toml").write_text(text)
+    for command in commands:
         said = real(*command, folder=folder)
         if said.code:
             raise RuntimeError(f"the undamaged study does not run: {said.text}")
@@ -88,6 +94,8 @@ def make(folder: Path) -> Path:
 def copy(source: Path, target: Path) -> None:
     """The same files by links, at once: the tool never writes into a file, and damage is written beside and renamed."""
     shutil.copytree(source, target, copy_function=os.link)
+    for path in target.rglob("*.db"):  # but SQLite does
+        replace(path, path.read_bytes())
 
 
 def replace(path: Path, content: bytes) -> None:

@@ -1,7 +1,7 @@
-"""Damaged stores: status, report, analyze and run end in words, and no number is another without being told.
+"""Damaged stores: every command ends in words, and no number is another without being told.
 
 What a command says of a damaged store is compared with what it says of the whole one. Where they differ, it must have
-refused, or named damage, or (run) trained anew and come to the same numbers.
+refused, or named the damage; `run` and `tune`, which do again what is lost, must come to the same numbers.
 """
 
 from __future__ import annotations
@@ -11,89 +11,117 @@ import os
 import random
 import re
 import subprocess
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from . import reference
 from .command import Said, called, real
 from .damage import damage
 from .pool import Case, Outcome
+from .reference import ANALYZE, HERE, ROUNDS, RUN, RUN_IN_ROUNDS, STUDY, TUNE
 
-LIMIT = 240.0
-REAL = 0.04  # of the cases are `run`, a process with workers of its own: the store must come right again
-LOOKS, LIKELY = ("status", "report", "analyze"), (5, 10, 1)
-NAMED = re.compile(r"damaged|cannot be|set aside|missing|failed|to do|not there|again|left out|without", re.IGNORECASE)
+LIMIT = 300.0
+AGAIN = 0.04  # of the cases the command that made the store is given again, in a process with workers of its own
+NAMED = re.compile(r"damaged|cannot be|set aside|missing|failed|to do|not there|left out|begun anew", re.IGNORECASE)
+
+Rows = dict[tuple[str, str], dict[str, str]]
+
+
+@dataclass
+class Victim:
+    """A whole store, the command that made it, and those that look at it, with what they say."""
+
+    name: str
+    text: str
+    command: tuple[str, ...]
+    looks: tuple[tuple[str, ...], ...]
+    likely: tuple[int, ...]
+    made: Path = Path()
+    said: dict[tuple[str, ...], Said] = field(default_factory=dict)
+    rows: Rows = field(default_factory=dict)
 
 
 def prepare(folder: Path) -> Case:
-    made = reference.make(folder / "study")
-    whole = {command: _said(command, made, folder / f"whole_{command}")[0] for command in LOOKS}
-    rows = _rows(made / "out")
+    status, report = ("status", "out"), ("report", "out")
+    victims = [
+        Victim("study", STUDY, RUN, (status, report, ANALYZE), (5, 10, 1)),
+        Victim("rounds", ROUNDS, RUN_IN_ROUNDS, (status, report), (1, 2)),
+        Victim("tune", TUNE, ("tune", "study.toml", *HERE), (), ()),
+    ]
+    for victim in victims:
+        commands = (victim.command, *({ANALYZE} & {*victim.looks}))
+        victim.made = reference.make(folder / victim.name, victim.text, *commands)
+        victim.rows = _rows(victim.made / "out")
+        for look in victim.looks:
+            reference.copy(victim.made, copied := folder / f"{victim.name}_{look[0]}")
+            victim.said[look] = _said(look, copied, False)
 
     def case(rng: random.Random, folder: Path) -> Outcome:
-        here = folder / "study"
-        reference.copy(made, here)
+        victim, here = rng.choices(victims, (80, 20, 1))[0], folder / "study"
+        reference.copy(victim.made, here)
         told = "; ".join(damage(here / "out", rng) for _ in range(rng.choice((1, 1, 1, 2, 3))))
-        command = "run" if rng.random() < REAL else rng.choices(LOOKS, LIKELY)[0]
+        again = not victim.looks or rng.random() < AGAIN
+        command = victim.command if again else rng.choices(victim.looks, victim.likely)[0]
+        told = f"{' '.join(command)} after {told}"
         try:
-            said, found = _said_here(command, here)
+            said = _said(command, here, again)
         except subprocess.TimeoutExpired:
-            return Outcome("hang", f"{command} after {told}")
+            return Outcome("hang", told)
         except Exception as error:
-            error.add_note(f"{command} after {told}")
+            error.add_note(told)
             raise
         if not said.whole:
-            return Outcome("traceback", f"{command} after {told}: {said.code}\n{said.text[-2000:]}")
-        outcome = _judged(command, said, found, whole, rows)
-        return Outcome(outcome.end, f"{command} after {told}\n{outcome.note}") if outcome.end != "ok" else outcome
+            return Outcome("traceback", f"{told}: {said.code}\n{said.text[-2000:]}")
+        outcome = _judged(victim, command, said, _rows(here / "out"))
+        return outcome if outcome.end == "ok" else Outcome(outcome.end, f"{told}\n{outcome.note}\n{said.text[-1500:]}")
 
     return case
 
 
-def _said(command: str, made: Path, copied: Path) -> tuple[Said, dict[tuple[str, str], dict[str, str]]]:
-    reference.copy(made, copied)
-    return _said_here(command, copied)
-
-
-def _said_here(command: str, here: Path) -> tuple[Said, dict[tuple[str, str], dict[str, str]]]:
+def _said(command: tuple[str, ...], here: Path, again: bool) -> Said:
     os.chdir(here)  # so that what is printed has no path of its own
-    if (here / "out" / "results.csv").is_file():
-        (here / "out" / "results.csv").unlink()
-    if command == "run":
-        said = real("run", "study.toml", "--out", "out", "--device", "cpu", folder=here, seconds=LIMIT - 20)
-    else:
-        said = called(command, "out", *(["--device", "cpu"] if command == "analyze" else []))
-    return said, _rows(here / "out")
+    for name in TABLES:
+        if (here / "out" / name).is_file():
+            (here / "out" / name).unlink()
+    return real(*command, folder=here, seconds=LIMIT - 20) if again else called(*command)
 
 
-def _rows(out: Path) -> dict[tuple[str, str], dict[str, str]]:
-    """results.csv by method and seed, without the seconds: the only number that time may change."""
-    if not (out / "results.csv").is_file():
-        return {}
-    with (out / "results.csv").open(newline="") as file:
-        return {(row["method"], row["seed"]): {**row, "seconds": ""} for row in csv.DictReader(file)}
+TABLES = ("results.csv", "trials.csv")
 
 
-def _judged(
-    command: str, said: Said, found: dict[tuple[str, str], dict[str, str]], whole: dict[str, Said], rows: dict
-) -> Outcome:
+def _rows(out: Path) -> Rows:
+    """The tables of all runs or trials, without the seconds: the only number that time may change."""
+    found: Rows = {}
+    for name in TABLES:
+        if (out / name).is_file():
+            with (out / name).open(newline="") as file:
+                for row in csv.DictReader(file):
+                    found[row["method"], row.get("seed") or row["trial"]] = {**row, "seconds": ""}
+    return found
+
+
+def _judged(victim: Victim, command: tuple[str, ...], said: Said, found: Rows) -> Outcome:
+    name = f"{victim.name}, {command[0]}"
     if said.code == 2:
-        return Outcome("ok", "refused")
-    if command == "run":
-        return Outcome("ok", "run to the same numbers") if found == rows else _other(found, rows, said)
-    if said == whole[command] and found in ({}, rows):
-        return Outcome("ok", f"{command}: the same")
-    news = set(said.text.splitlines()) - set(whole[command].text.splitlines())
+        return Outcome("ok", f"{name}: refused")
+    if other := _other_number(found, victim.rows):
+        return Outcome("silent", other)
+    if command == victim.command:
+        same = found == victim.rows
+        return Outcome("ok", f"{name}: the same numbers") if same else Outcome("silent", "runs are gone")
+    if said == victim.said[command] and found in ({}, victim.rows):
+        return Outcome("ok", f"{name}: the same")
+    news = set(said.text.splitlines()) - set(victim.said[command].text.splitlines())
     if not NAMED.search("\n".join(news)):
-        return Outcome("silent", f"it says\n{said.text}\n{_other(found, rows, said).note}")
-    if (other := _other(found, rows, said)).end != "ok":
-        return other
-    return Outcome("ok", f"{command}: damage named")
+        return Outcome("silent", "it says something else, and not why")
+    return Outcome("ok", f"{name}: damage named")
 
 
-def _other(found: dict, rows: dict, said: Said) -> Outcome:
+def _other_number(found: Rows, whole: Rows) -> str:
     """A run that is there has its own numbers, or none."""
     for key, row in found.items():
         for name, value in row.items():
-            if value not in ("nan", rows.get(key, {}).get(name)) and name != "state":
-                return Outcome("silent", f"{key} {name}: {value!r}, not {rows.get(key, {}).get(name)!r}\n{said.text}")
-    return Outcome("ok", "fewer runs, the others the same")
+            right = whole.get(key, {}).get(name)
+            if value not in ("nan", right) and name != "state":
+                return f"{key} {name}: {value!r}, not {right!r}"
+    return ""
