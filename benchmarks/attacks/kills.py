@@ -39,7 +39,7 @@ def attack(tally: Tally, folder: Path, jobs: int, device: str, deadline: float) 
     with ThreadPoolExecutor(jobs) as pool:
         list(pool.map(partial(measure, folder), scenarios))
     ready = time.monotonic()
-    stop = deadline - 4 * max(s.seconds for s in scenarios)  # for what is under way to end
+    stop = deadline - 3 * max(s.seconds for s in scenarios)  # for what is under way to end
     if stop < ready:
         print(f"no time to kill anything: undisturbed studies took {ready - began:.0f} s")
     budget, numbers = _Budget(tally.asked, stop), count()
