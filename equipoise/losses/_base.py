@@ -29,7 +29,9 @@ def label_rows(like: Tensor, target: Tensor, label: float, others: float) -> Ten
     """A tensor like `like` (N, C) with the number `label` at each row's label and `others` elsewhere."""
     if is_watched():  # a comparison becomes part of what follows, and writes into nothing
         at_label = target[:, None] == torch.arange(like.shape[1], device=like.device)
-        return torch.where(at_label, label, others).to(like.dtype)
+        # as tensors: of bare numbers the result would have the default type
+        there, elsewhere = (torch.full((), x, dtype=like.dtype, device=like.device) for x in (label, others))
+        return torch.where(at_label, there, elsewhere)
     return torch.full_like(like, others).scatter_(1, target[:, None], label)
 
 

@@ -22,7 +22,12 @@ def log_softmax(logits: Tensor) -> Tensor:
 
 def nll(logits: Tensor, target: Tensor, reduction: str = "none") -> Tensor:
     """-log p_y: (N, C) -> (N,) or a number."""
-    return F.nll_loss(log_softmax(logits), target, reduction=reduction, ignore_index=NO_LABEL)
+    return of_labels(log_softmax(logits), target, reduction)
+
+
+def of_labels(log_p: Tensor, target: Tensor, reduction: str = "none") -> Tensor:
+    """-log p_y of log p (N, C): (N,) or a number."""
+    return F.nll_loss(log_p, target, reduction=reduction, ignore_index=NO_LABEL)
 
 
 def cross_entropy(

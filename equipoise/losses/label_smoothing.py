@@ -5,25 +5,21 @@ from __future__ import annotations
 from torch import Tensor
 
 from .. import checks
-from ..core import full_precision, register
+from ..core import register
 from ..native.losses import softmax_loss
-from ._base import FusedLoss, in_one_call, label_rows
-from ._softmax import log_softmax
+from ._base import FusedLoss, in_one_call, reduce
+from ._softmax import log_softmax, of_labels
 
 
 def label_smoothing_loss(logits: Tensor, target: Tensor, alpha: float = 0.1, *, reduction: str = "none") -> Tensor:
     """Label smoothing of each sample: logits (N, C), target (N,) -> (N,). See `LabelSmoothingLoss`."""
-    logits = full_precision(logits)
-    share = alpha / logits.shape[1]
+    smooth = alpha / (1 - alpha)
 
     def formula(z: Tensor, target: Tensor, reduction: str) -> Tensor:
-        # on the numbers that make up t, a factor costs nothing
-        costs = label_rows(z, target, -1 - share / (1 - alpha), -share / (1 - alpha)) * log_softmax(z)
-        if reduction == "none":
-            return costs.sum(1)
-        return costs.sum() / target.shape[0] if reduction == "mean" else costs.sum()
+        log_p = log_softmax(z)
+        return reduce(of_labels(log_p, target) - smooth * log_p.mean(1), reduction)
 
-    return in_one_call(logits, target, reduction, formula, softmax_loss, smooth=alpha / (1 - alpha))
+    return in_one_call(logits, target, reduction, formula, softmax_loss, smooth=smooth)
 
 
 @register(

@@ -6,7 +6,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from .. import checks
-from ..core import full_precision, register
+from ..core import register
 from ..native.losses import squared_loss
 from ._base import FusedLoss, in_one_call, label_rows
 
@@ -22,18 +22,22 @@ def squared_error_loss(
     reduction: str = "none",
 ) -> Tensor:
     """Squared error of each sample: logits (N, C), target (N,) -> (N,). See `SquaredErrorLoss`."""
-    logits = full_precision(logits)
     c = logits.shape[1]
     scale = loss_scale / (c if per_class else 1)
+    root = loss_scale**0.5
 
     def formula(z: Tensor, target: Tensor, reduction: str) -> Tensor:
-        # scale · Σ_k [k = y ? κ : 1] (z_k - [k = y] M)² as a mean or sum of squares, which PyTorch has one kernel for:
-        # weights go under the square by their roots, and what the mean divides by is multiplied in
-        root = (scale * (1 if reduction == "sum" else c)) ** 0.5
+        # s · Σ_k [k = y ? κ : 1] (z_k - [k = y] M)² as a mean or sum of squares, which PyTorch has one kernel for:
+        # weights go under the square by their roots
         weights = label_rows(z, target, root * kappa**0.5, root)
         aims = label_rows(z, target, root * kappa**0.5 * magnitude, 0)
-        values = F.mse_loss(weights * z, aims, reduction=reduction)
-        return values.mean(1) if reduction == "none" else values
+        if reduction == "none":
+            squares = F.mse_loss(weights * z, aims, reduction="none")
+            return squares.mean(1) if per_class else squares.sum(1)
+        if reduction == "mean" and per_class:
+            return F.mse_loss(weights * z, aims)
+        total = F.mse_loss(weights * z, aims, reduction="sum")
+        return total / (c if per_class else target.shape[0] if reduction == "mean" else 1)
 
     return in_one_call(logits, target, reduction, formula, squared_loss, kappa=kappa, magnitude=magnitude, scale=scale)
 

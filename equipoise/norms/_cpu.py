@@ -18,6 +18,7 @@ from .. import native
 from ..core import full_precision
 from ..native import norms as kernels
 from . import _columns, _rows
+from ._device import is_plain
 from ._groups import Statistics, is_channels_last, layout_of, twice_differentiable, typed
 from ._moments import near_zero, pool
 
@@ -78,7 +79,7 @@ class NativeBlockNorm(torch.autograd.Function):
         if grad is None:
             return None, None, None, *none
         x, weight, bias, of_blocks = ctx.saved_tensors
-        if torch.is_grad_enabled():  # somebody differentiates twice
+        if torch.is_grad_enabled() or not native.suits(grad):  # differentiated twice, or several gradients at once
             return *twice_differentiable(grad, x, weight, bias, *ctx.geometry), *none
         size, _, groups, _ = ctx.geometry
         grad = _like(grad, x)
@@ -103,7 +104,7 @@ class BlockNorm(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor, *_: Tensor) -> tuple[Tensor | None, ...]:
         x, weight, bias, mean, rstd = ctx.saved_tensors
         blocks, groups = mean.shape
-        if torch.is_grad_enabled():  # somebody differentiates twice
+        if torch.is_grad_enabled() or not is_plain(grad):  # differentiated twice, or several gradients at once
             found = twice_differentiable(grad, x, weight, bias, len(x) // blocks, blocks, groups, ctx.eps)
             return *found, None, None, None
         dx, d_weight, d_bias = _dense(x)[1].backward(_like(grad, x), x, weight, mean, rstd)

@@ -165,9 +165,10 @@ def twice_differentiable(
     grad: Tensor, x: Tensor, weight: Tensor | None, bias: Tensor | None, *geometry: Any
 ) -> tuple[Tensor | None, ...]:
     """Gradients for x, γ and β that have gradients themselves, by way of the plain formula."""
-    y = grouped_norm_plain(x, weight, bias, *geometry)[0]
+    with torch.enable_grad():
+        y = grouped_norm_plain(x, weight, bias, *geometry)[0]
     wanted = [t for t in (x, weight, bias) if t is not None and t.requires_grad]
-    found = iter(torch.autograd.grad(y, wanted, grad, create_graph=True))
+    found = iter(torch.autograd.grad(y, wanted, grad, create_graph=torch.is_grad_enabled()))
     return tuple(next(found) if t is not None and t.requires_grad else None for t in (x, weight, bias))
 
 
