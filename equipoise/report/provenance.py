@@ -17,11 +17,13 @@ def provenance(results: Results) -> list[tuple[str, str]]:
     ended = sorted(record.ended for record in records)
     notes = [(run.method, run.seed, note) for run in results.runs if run.record for note in run.record.notes]
     states = {"finished": results.finished, "failed": results.failed, "missing": results.missing}
+    unchecked = sum(record.finished and not record.files for record in records)
     left_out = len(results.runs) - len(results.planned)
     facts = [
         ("Study", results.name),
         ("Runs", ", ".join(f"{len(runs)} {state}" for state, runs in states.items())),
         *([("Runs of methods left out of later rounds", f"{left_out}, not done")] if left_out else []),
+        *([("Runs without checksums", f"{unchecked}, written by an earlier version")] if unchecked else []),
         ("Seeds", _listed(results.seeds)),
         ("Test set first opened", _opening(results.opened) if results.opened else "never"),
         *(("The seal of the test set", note) for note in seal_notes(results.opened, results.rounds)),

@@ -10,6 +10,7 @@ from rich.console import Console
 
 from equipoise.core import EquipoiseError
 from equipoise.report import collect, print_status, status_of, write_report
+from equipoise.report.provenance import provenance
 from equipoise.report.sections import sections_of
 from equipoise.store import Store
 
@@ -68,6 +69,16 @@ def test_a_damaged_run_is_named_and_the_rest_is_reported(broken, demo_module):
     assert str(path) in results.failed[0].problem and str(path) in status
     page = write_report(broken, results).read_text()
     assert "is damaged" in page and "is damaged" in (broken.path / "report.md").read_text()
+
+
+def test_runs_of_before_there_were_checksums_are_told_once(broken, demo_module):
+    path = broken.path / "runs" / demo_module.key_of("ldam", 1) / "record.json"
+    assert "Runs without checksums" not in dict(provenance(look(broken.path)[0]))
+    plain = json.loads(path.read_bytes())
+    path.write_text(json.dumps({name: value for name, value in plain.items() if name not in ("checksum", "files")}))
+    results, said = look(broken.path)
+    assert len(results.finished) == 4 and "checksum" not in said
+    assert dict(provenance(results))["Runs without checksums"] == "1, written by an earlier version"
 
 
 @pytest.mark.parametrize("text", ODD)
