@@ -24,36 +24,28 @@ def bound(study: Study, store: Store | None = None) -> Study:
     Data that cannot answer the study's question is refused: a class that the priority names and that is not there, an
     empty test set, other images than a recipe was bound to before, or than the runs in `store` saw.
     """
-    contents = {task: replace(task, content=_task(study, task).content) for task in _tasks(study)}
-    recipes = {name: replace(recipe, task=contents[recipe.task]) for name, recipe in study.methods.items()}
-    study = replace(study, methods=recipes)
-    if store is not None:
-        refuse_other_data(study, store)
-    return study
+    return _with_data(study, store)[0]
 
 
 def bind(study: Study, store: Store, console: Console) -> Study:
     """The same for a study about to run in `store`; its data is described."""
-    study = bound(study, store)
-    for task in _tasks(study):
-        data = _task(study, task)
-        for note in (*data_notes(data), *_batch_notes(study, task, data)):
-            console.print(escape(note), soft_wrap=True)
-    for said in dict.fromkeys(_augmentation(recipe) for recipe in study.methods.values()):
-        if said:
-            console.print(escape(said), soft_wrap=True)
+    study, tasks = _with_data(study, store)
+    said = [note for task in tasks for note in data_notes(task)]
+    said += [note for recipe in study.methods.values() if (note := _augmentation(recipe))]
+    for note in dict.fromkeys(said):
+        console.print(escape(note), soft_wrap=True)
     return study
 
 
-def _batch_notes(study: Study, choice: TaskChoice, data: Task) -> list[str]:
-    """Batch sizes that no batch can have."""
-    images = len(data.train)
-    asked = {recipe.plan.batch_size for recipe in study.methods.values() if recipe.task == choice}
-    return [
-        f"batch_size = {size:,} is more than there are training images: every batch has all {images:,} of them."
-        for size in sorted(asked)
-        if size > images
-    ]
+def _with_data(study: Study, store: Store | None) -> tuple[Study, list[Task]]:
+    """The study bound to its data, and that."""
+    tasks = {choice: _task(study, choice) for choice in _tasks(study)}
+    contents = {choice: replace(choice, content=task.content) for choice, task in tasks.items()}
+    recipes = {name: replace(recipe, task=contents[recipe.task]) for name, recipe in study.methods.items()}
+    study = replace(study, methods=recipes)
+    if store is not None:
+        refuse_other_data(study, store)
+    return study, list(tasks.values())
 
 
 def refuse_other_data(study: Study, store: Store) -> None:
