@@ -178,7 +178,7 @@ class Display:
             self.console.print(f"[yellow]again[/] {escape(f'{name}: {event.error}')}", highlight=False, soft_wrap=True)
         if event.what == "done":
             self._tell_failures(event.job, store)
-            if not self.console.is_terminal:
+            if not self.console.is_terminal and store.get(self._named(event.job).key).finished:
                 self.console.print(f"finished {escape(name)}")
 
     def _keep_time(self, event: Event) -> None:
@@ -194,7 +194,10 @@ class Display:
 
     def name(self, job: Job) -> str:
         """The method's name; a training that only post-hoc methods use goes by the first of them."""
-        return next(self.names[recipe.key] for recipe in job.recipes if recipe.key in self.names)
+        return self.names[self._named(job).key]
+
+    def _named(self, job: Job) -> Recipe:
+        return next(recipe for recipe in job.recipes if recipe.key in self.names)
 
     def _bar(self, event: Event, name: str) -> None:
         if event.place not in self.bars:
@@ -217,7 +220,7 @@ class Display:
             for note in record.notes:
                 self.console.print(Text(f"{self.names.get(recipe.key, 'a training')}: {note}"))
             if not record.finished:
-                last_line = (record.error or "").strip().splitlines()[-1]
+                last_line = (record.error or "no reason was recorded").strip().splitlines()[-1]
                 told = f"{self.names.get(recipe.key, 'a training')}: {last_line}"
                 self.console.print(f"[red]failed[/] {escape(told)}", highlight=False, soft_wrap=True)
 

@@ -21,6 +21,7 @@ from ...data import Split
 from ...store import Damaged, Record, Store
 from ...train import Recipe, Run
 from .. import engine
+from ..bf16 import check_precision
 from ..runner import task_of
 
 FOLDER = "analysis"  # of a store: what was measured of each run
@@ -75,6 +76,7 @@ def few_of(subjects: Sequence[Subject], most: int) -> list[int]:
 def network_of(store: Store, record: Record, device: torch.device) -> Run:
     """The run of a record with its trained weights in place."""
     recipe = Recipe.from_dict(record.recipe)
+    check_precision([recipe], device)
     first = load_weights(store.weights(recipe.parent.key)) if recipe.parent else None
     run = Run(recipe, task_of(recipe, store, device), device, first, engine.layout_of(recipe, store))
     run.evaluated.load_state_dict(load_weights(store.weights(record.key)))
