@@ -25,27 +25,29 @@ from pathlib import Path
 from .command import TRACE, environment, line
 from .contents import contents, differences
 from .pool import Outcome, Tally, numbers_of
-from .scenarios import LIKELY, Scenario, measure, scenarios_of
+from .scenarios import Scenario, measure, scenarios_of
 
 MOST_KILLS = 10  # of one victim
 TARGETS = ("parent", "all", "worker")
+PREPARATION = 0.3  # of the time, in which undisturbed studies may begin: with little time fewer commands are killed
 PATIENCE = 300.0  # seconds for a command to end by itself
 
 
 def attack(tally: Tally, folder: Path, jobs: int, device: str, deadline: float) -> None:
     """Kill victims, `jobs` at a time, until as many kills as asked for are done or the time is over."""
     began = time.monotonic()
-    scenarios = scenarios_of(folder, device)
+    latest = began + PREPARATION * (deadline - began)
     with ThreadPoolExecutor(jobs) as pool:
-        list(pool.map(partial(measure, folder), scenarios))
-    ready = time.monotonic()
+        measured = pool.map(partial(measure, folder, latest, deadline), scenarios_of(folder, device))
+        scenarios = [scenario for scenario in measured if scenario is not None]
+    if not scenarios:
+        print(f"no time to kill anything: a study undisturbed takes more than {time.monotonic() - began:.0f} s")
+        return
     stop = deadline - 3 * max(s.seconds for s in scenarios)  # for what is under way to end
-    if stop < ready:
-        print(f"no time to kill anything: undisturbed studies took {ready - began:.0f} s")
     budget, numbers = _Budget(tally.asked, stop), count()
     with ThreadPoolExecutor(jobs) as pool:
-        for _ in range(jobs):
-            pool.submit(_hunt, tally, scenarios, folder, budget, numbers, deadline)
+        for hunt in [pool.submit(_hunt, tally, scenarios, folder, budget, numbers, deadline) for _ in range(jobs)]:
+            hunt.result()
     tally.seconds = time.monotonic() - began
 
 
@@ -56,7 +58,7 @@ def _hunt(
     while budget.left():
         number = next(numbers)
         rng = numbers_of(tally.name, tally.seed, number)
-        scenario = rng.choices(scenarios, LIKELY)[0]
+        scenario = rng.choices(scenarios, [s.likely for s in scenarios])[0]
         victim = _Victim(scenario, folder / f"victim{number}", rng, deadline)
         try:
             problem = victim.live(budget)
@@ -145,21 +147,26 @@ class _Victim:
         else:
             found = self._sleep(process, self.rng.uniform(0.1, 1.0) * self.scenario.seconds)
         if not found:
-            process.wait()
+            self._wait(process)
             return False
         workers = _workers(process.pid)
         if target == "worker" and workers:
             with suppress(ProcessLookupError):
                 os.kill(self.rng.choice(workers), signal.SIGKILL)
-            with suppress(subprocess.TimeoutExpired):
-                process.wait(PATIENCE)
-            process.kill()
+            self._wait(process)
         else:
             target = "parent" if target == "worker" else target
             os.killpg(process.pid, signal.SIGKILL) if target == "all" else process.kill()
-        process.wait()
+            process.wait()
         self.kills.append(f"{self.scenario.name}: {target}{', writing' if writing else ''}")
         return True
+
+    def _wait(self, process: subprocess.Popen[bytes]) -> None:
+        """Let it end by itself, if it does in time."""
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(max(1.0, min(PATIENCE, self.deadline - time.monotonic())))
+        process.kill()
+        process.wait()
 
     def _sleep(self, process: subprocess.Popen[bytes], seconds: float) -> bool:
         try:
@@ -171,7 +178,7 @@ class _Victim:
     def _wait_for_writing(self, process: subprocess.Popen[bytes], skip: int) -> bool:
         """Until some file is half written, not for the first time; False if the command ends before."""
         before: set[str] = set()
-        while process.poll() is None:
+        while process.poll() is None and time.monotonic() < self.deadline:
             now = set(_half_written(self.folder / "out"))
             if now - before:
                 if skip == 0:

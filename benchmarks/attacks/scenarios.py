@@ -19,6 +19,7 @@ class Scenario:
     """A command that is killed: what lies in its folder before, and what is there when it has ended undisturbed."""
 
     name: str
+    likely: int
     lay_out: Callable[[Path], None]
     command: tuple[str, ...]
     seconds: float = 0.0
@@ -35,20 +36,14 @@ def scenarios_of(folder: Path, device: str) -> list[Scenario]:
     def of_finished(target: Path) -> None:
         shutil.copytree(finished, target / "out")
 
+    rounds = ("run", "study.toml", "--until-decided", "--max-runs", "12", *there)
     return [
-        Scenario("run", text("run", reference.STUDY), ("run", "study.toml", *there)),
-        Scenario("tune", text("tune", reference.TUNE), ("tune", "study.toml", *there)),
-        Scenario(
-            "rounds",
-            text("rounds", reference.ROUNDS),
-            ("run", "study.toml", "--until-decided", "--max-runs", "12", *there),
-        ),
-        Scenario("report", of_finished, ("report", "out")),
-        Scenario("analyze", of_finished, ("analyze", "out", "--device", device)),
+        Scenario("run", 8, text("run", reference.STUDY), ("run", "study.toml", *there)),
+        Scenario("tune", 5, text("tune", reference.TUNE), ("tune", "study.toml", *there)),
+        Scenario("rounds", 4, text("rounds", reference.ROUNDS), rounds),
+        Scenario("analyze", 2, of_finished, ("analyze", "out", "--device", device)),
+        Scenario("report", 1, of_finished, ("report", "out")),
     ]
-
-
-LIKELY = (8, 5, 4, 1, 2)
 
 
 def _begun(target: Path, content: str, whole: Path) -> None:
@@ -59,22 +54,35 @@ def _begun(target: Path, content: str, whole: Path) -> None:
         shutil.copy(whole / "engine.json", target / "out")
 
 
-def measure(folder: Path, scenario: Scenario) -> None:
-    """Run the command undisturbed; what is reported or analyzed waits for the study that it is made from."""
-    target = folder / f"whole_{scenario.name}"
+def measure(folder: Path, latest: float, deadline: float, scenario: Scenario) -> Scenario | None:
+    """Run the command undisturbed; None where it cannot begin before `latest` or end before `deadline`.
+
+    What is reported or analyzed waits for the study that it is made from.
+    """
+    target, whole = folder / f"whole_{scenario.name}", folder / "run_is_whole"
     target.mkdir(parents=True)
-    while scenario.command[0] in ("report", "analyze") and not (folder / "run_is_whole").exists():
+    while scenario.command[0] in ("report", "analyze") and not whole.exists() and time.monotonic() < latest:
         time.sleep(0.2)
-    scenario.lay_out(target)
     began = time.monotonic()
-    done = subprocess.run(
-        line(*scenario.command), cwd=target, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT
-    )
-    scenario.seconds = time.monotonic() - began
-    if scenario.name == "run":
-        (folder / "run_is_whole").touch()
+    if began > latest:
+        return None
+    scenario.lay_out(target)
+    try:
+        done = subprocess.run(
+            line(*scenario.command),
+            cwd=target,
+            env=environment(),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            timeout=deadline - began,
+        )
+    except subprocess.TimeoutExpired:
+        return None
     if done.returncode:
         raise RuntimeError(
             f"{' '.join(scenario.command)} undisturbed ended with {done.returncode}: {done.stdout[-2000:]!r}"
         )
-    scenario.whole = contents(target / "out")
+    scenario.seconds, scenario.whole = time.monotonic() - began, contents(target / "out")
+    if scenario.name == "run":
+        whole.touch()
+    return scenario
