@@ -53,13 +53,15 @@ def network(name: str, norm: str = "batch", head: str = "linear", example_weight
 
 
 def by_export(module: nn.Module, example: Tensor, other: Tensor) -> Tensor:
-    return torch.export.export(module, (example,), dynamic_shapes=({0: torch.export.Dim("batch")},)).module()(other)
+    return torch.export.export(
+        module, (example,), dynamic_shapes=({0: torch.export.Dim("batch", max=2**31)},)
+    ).module()(other)
 
 
 def by_onnx(module: nn.Module, example: Tensor, other: Tensor) -> Tensor:
     import onnxruntime
 
-    shapes = ({0: torch.export.Dim("batch")},)
+    shapes = ({0: torch.export.Dim("batch", max=2**31)},)
     program = torch.onnx.export(module, (example,), dynamo=True, dynamic_shapes=shapes, verbose=False)
     assert program is not None
     buffer = io.BytesIO()

@@ -146,7 +146,7 @@ def zoo_model(text: str, num_classes: int, in_channels: int) -> TorchNetwork:
     known = zoo.list_models()
     if name.partition(".")[0] not in known:  # timm names pretrained weights after a dot
         raise EquipoiseError(f"{library} has no network named {name!r}.{did_you_mean(name, known)}")
-    if torch.get_default_device().type == "meta":
+    if torch.empty(0).is_meta:  # PyTorch 2.6 does not tell by `get_default_device`
         params = {key: value for key, value in params.items() if key not in ("pretrained", "weights")}
     try:
         network = _MAKERS[library](zoo, name, num_classes, in_channels, params)

@@ -28,6 +28,6 @@ def test_large_counts_and_powers_are_finite():
 def test_module_text_and_errors():
     weighting = Spec.parse("inverse_frequency(power=0.5)").build("weighting", class_counts=[4, 1])
     torch.testing.assert_close(weighting(torch.tensor([1, 0])), torch.tensor([4 / 3, 2 / 3]))
-    assert repr(weighting) == "InverseFrequency(class_counts=[4, 1], power=0.5, start=0.0)"
+    assert repr(weighting) == "InverseFrequency(class_counts=[4, 1], power=0.5, start=0.0, normalize='classes')"
     with pytest.raises(ValueError, match="power must be at least 0"):
         InverseFrequency([4, 1], power=-1)

@@ -251,7 +251,9 @@ def test_exports_without_having_been_run():
     network, x = from_torch(VisionResNet(4)).eval(), torch.randn(3, 3, 32, 32)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # PyTorch's own, about its exporters
-        exported = torch.export.export(network, (x,), dynamic_shapes=({0: torch.export.Dim("batch")},)).module()
+        exported = torch.export.export(
+            network, (x,), dynamic_shapes=({0: torch.export.Dim("batch", max=2**31)},)
+        ).module()
         traced = torch.jit.trace(network, x)
     other = torch.randn(5, 3, 32, 32)
     torch.testing.assert_close(exported(other), network(other))

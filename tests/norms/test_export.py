@@ -73,7 +73,7 @@ def test_training_compiled_with_dynamic_sizes():
 
 @pytest.mark.parametrize("strict", [True, False])
 def test_torch_export(norms, strict):
-    dynamic = ({0: torch.export.Dim("n")},)
+    dynamic = ({0: torch.export.Dim("n", max=2**31)},)
     exported = torch.export.export(norms, (torch.randn(SHAPES[0]),), dynamic_shapes=dynamic, strict=strict)
     agrees(exported.module(), norms)
 
@@ -99,7 +99,7 @@ def test_onnx(norms, dynamo):
     runtime = pytest.importorskip("onnxruntime")
     file, x = io.BytesIO(), torch.randn(SHAPES[0])
     if dynamo:
-        sizes = {"dynamic_shapes": ({0: torch.export.Dim("n")},)}
+        sizes = {"dynamic_shapes": ({0: torch.export.Dim("n", max=2**31)},)}
     else:
         sizes = {"input_names": ["x"], "dynamic_axes": {"x": {0: "n"}}}
     with warnings.catch_warnings():
