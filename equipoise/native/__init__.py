@@ -46,17 +46,14 @@ def suits(*tensors: Tensor | None, labels: Tensor | None = None) -> bool:
     if is_watched() or library() is None:
         return False
     for tensor in tensors:
-        if tensor is not None and not _is_plain(tensor, torch.float32):
+        if tensor is not None and not (tensor.dtype is torch.float32 and is_plain(tensor)):
             return False
-    return labels is None or _is_plain(labels, torch.int64)
+    return labels is None or (labels.dtype is torch.int64 and is_plain(labels))
 
 
-def _is_plain(tensor: Tensor, dtype: torch.dtype) -> bool:
-    return (
-        type(tensor) in (Tensor, Parameter)
-        and tensor.dtype is dtype
-        and torch._C._dispatch_keys(tensor).raw_repr() in _plain_keys()
-    )
+def is_plain(tensor: Tensor) -> bool:
+    """Whether this is a dense tensor on the CPU and nothing more, of whatever type."""
+    return type(tensor) in (Tensor, Parameter) and torch._C._dispatch_keys(tensor).raw_repr() in _plain_keys()
 
 
 @cache

@@ -18,7 +18,6 @@ from .. import native
 from ..core import full_precision
 from ..native import norms as kernels
 from . import _columns, _rows
-from ._device import is_plain
 from ._groups import Statistics, is_channels_last, layout_of, twice_differentiable, typed
 from ._moments import near_zero, pool
 
@@ -104,7 +103,7 @@ class BlockNorm(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor, *_: Tensor) -> tuple[Tensor | None, ...]:
         x, weight, bias, mean, rstd = ctx.saved_tensors
         blocks, groups = mean.shape
-        if torch.is_grad_enabled() or not is_plain(grad):  # differentiated twice, or several gradients at once
+        if torch.is_grad_enabled() or not native.is_plain(grad):  # differentiated twice, or several gradients at once
             found = twice_differentiable(grad, x, weight, bias, len(x) // blocks, blocks, groups, ctx.eps)
             return *found, None, None, None
         dx, d_weight, d_bias = _dense(x)[1].backward(_like(grad, x), x, weight, mean, rstd)
