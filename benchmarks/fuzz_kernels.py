@@ -269,12 +269,13 @@ def drawn_loss(rng: np.random.Generator) -> Subject:
         return loss(z, target.to(z.device) if z.is_meta else target)
 
     def pytorchs(z: Tensor) -> Tensor:
-        if card.name == "squared_error":
-            return F.mse_loss(z, torch.zeros_like(z), reduction=loss.reduction)
-        if card.name == "sigmoid":
-            return F.binary_cross_entropy_with_logits(z, torch.zeros_like(z), reduction=loss.reduction)
         labels = target if target.dtype is torch.int64 else plain  # it takes no other type
-        return F.cross_entropy(z, labels.to(z.device) if z.is_meta else labels, reduction=loss.reduction)
+        labels = labels.to(z.device) if z.is_meta else labels
+        if card.name in ("squared_error", "sigmoid", "sigmoid_focal"):
+            one_hot = torch.zeros_like(z).scatter_(1, labels[:, None], 1)
+            theirs = F.mse_loss if card.name == "squared_error" else F.binary_cross_entropy_with_logits
+            return theirs(z, one_hot, reduction=loss.reduction)
+        return F.cross_entropy(z, labels, reduction=loss.reduction)
 
     exact = copy.deepcopy(loss)
     rounding = HALVES | {torch.float64: 1e-9, torch.float32: 2e-5}
