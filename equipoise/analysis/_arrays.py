@@ -126,7 +126,14 @@ def totals(index: Tensor, size: int, values: Tensor | None = None) -> Tensor:
     Not `bincount`, which on a GPU waits for the device.
     """
     given = torch.ones_like(index) if values is None else values
-    return torch.zeros(size, dtype=torch.float64, device=index.device).index_add_(0, index, double(given))
+    return add_at(torch.zeros(size, dtype=torch.float64, device=index.device), index, double(given))
+
+
+def add_at(sums: Tensor, index: Tensor, values: Tensor) -> Tensor:
+    """Add `values` (N, …) to those rows of `sums` that `index` (N,) names, in place and always in the same order."""
+    if sums.is_cuda:  # where `index_add_` adds in any order
+        return sums.index_put_((index,), values, accumulate=True)
+    return sums.index_add_(0, index, values)
 
 
 def host(value: Array) -> Floats:

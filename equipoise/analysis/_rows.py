@@ -8,6 +8,7 @@ from functools import reduce
 import torch
 from torch import Tensor
 
+from ._arrays import add_at
 from ._kinds import double, features_of
 
 VALUES = 2**19  # in one piece: 4 MB, which a cache holds
@@ -67,4 +68,4 @@ def _square(x: Tensor) -> Tensor:
 def class_sums(values: Tensor, labels: Tensor, num_classes: int) -> Tensor:
     """Sum of the values of each class, in float64: (N, ...) -> (C, ...)."""
     sums = torch.zeros(num_classes, *values.shape[1:], dtype=torch.float64, device=values.device)
-    return sums.index_add_(0, labels, double(values))
+    return add_at(sums, labels, double(values))

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from .. import checks
 from . import _arrays
-from ._arrays import totals
+from ._arrays import add_at, totals
 from ._kinds import Array, double, either_kind
 from .accuracy import GROUPS, group_masks
 
@@ -139,7 +139,7 @@ def classwise_calibration_error(probs: Array, labels: Array, bins: int = 15) -> 
     for part, label in zip(p.split(rows), y.split(rows), strict=True):
         given = double(part)
         place = even_bins(given, bins) * num_classes + of_class
-        gaps.index_add_(0, place.flatten(), (double(label[:, None] == of_class) - given).flatten())
+        add_at(gaps, place.flatten(), (double(label[:, None] == of_class) - given).flatten())
     return gaps.abs().sum() / (n * num_classes)
 
 

@@ -74,7 +74,8 @@ def read_priority(plain: Any) -> Priority:
         word = known("priority", plain, WORDS)
         return Priority(WORDS[word], "natural" if word == "natural" else "balanced")
     if not plain or not plain.keys() <= {"prior", "costs"}:
-        raise EquipoiseError(f"[priority] has a prior, costs or both, not {shown(list(plain)) if plain else 'nothing'}")
+        given = ", ".join(shown(name) for name in plain) or "nothing"
+        raise EquipoiseError(f"[priority] has a prior, costs or both, not {given}")
     prior, costs = plain.get("prior", "balanced"), plain.get("costs")
     if isinstance(prior, str):
         known("prior", prior, ("balanced", "natural"))

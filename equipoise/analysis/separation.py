@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from .. import checks
+from ._arrays import add_at
 from ._kinds import Array, as_tensor, double, either_kind, labels_of, to_numpy
 from ._rows import lengths, mean_row, pieces, rows_at_once, rows_of, unit_rows
 
@@ -95,8 +96,8 @@ class ClassSeparation:
             if len(origin) != x.shape[1]:
                 raise ValueError(f"earlier batches had {len(origin)} features, this one has {x.shape[1]}")
             moved = points - origin  # distances stay, and sums of squares do not cancel
-            self.sums.index_add_(0, labels, moved)
-            self.squares.index_add_(0, labels, moved.square().sum(dim=1) + lone)
+            add_at(self.sums, labels, moved)
+            add_at(self.squares, labels, moved.square().sum(dim=1) + lone)
             self.counts += torch.bincount(labels, minlength=self.num_classes)
 
     def _points(self, part: Tensor) -> tuple[Tensor, Tensor]:

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ._arrays import add_at
 from ._kinds import Array, double, either_kind, labels_of
 from ._rows import mean_row, pieces, rows_at_once, rows_of, sum_of_squares
 
@@ -57,7 +58,7 @@ def class_centroids(features: Array, labels: Array) -> Any:
     present, y, counts = labels_of(labels, len(x)).unique(return_inverse=True, return_counts=True)
     sums = torch.zeros(len(present), x.shape[1], dtype=torch.float64, device=x.device)
     for part, part_labels in zip(pieces(x), y.to(x.device).split(rows_at_once(x.shape[1])), strict=True):
-        sums.index_add_(0, part_labels, part)
+        add_at(sums, part_labels, part)
     return sums / counts.to(x.device)[:, None]
 
 

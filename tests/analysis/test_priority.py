@@ -112,7 +112,7 @@ def test_the_verdict_speaks_of_costs():
         (3, "no priority is named 3"),
         (None, "no priority is named None"),
         ({}, "has a prior, costs or both, not nothing"),
-        ({"cost": [[0]]}, "has a prior, costs or both, not cost"),
+        ({"cost": [[0]]}, "has a prior, costs or both, not 'cost'"),
         ({"prior": "natrual"}, "Did you mean 'natural'"),
         ({"prior": []}, "a weight of 0 or more"),
         ({"prior": [0, 0]}, "a weight of 0 or more"),

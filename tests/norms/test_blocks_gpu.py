@@ -154,7 +154,7 @@ def test_moving_variance(mean):
 @pytest.mark.parametrize("shape", [(9, 9), (1, 1)])
 def test_modules_do_on_a_gpu_what_they_do_on_the_cpu(make, shape):
     here, there = make(), make().cuda()
-    for n in (16, 7, 1):
+    for n in (16, 7, 1 if shape != (1, 1) else 2):
         x = torch.randn(n, 6, *shape) * 3 + 2
         a, b = x.clone().requires_grad_(), x.cuda().requires_grad_()
         ya, yb = here(a), there(b)
