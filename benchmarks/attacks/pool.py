@@ -62,13 +62,13 @@ class Tally:
     def wrong(self) -> int:
         return self.cases - self.ends["ok"]
 
-    def add(self, number: int, outcome: Outcome) -> None:
+    def add(self, number: int, outcome: Outcome, again: str | None = None) -> None:
         self.ends[outcome.end] += 1
         if outcome.end == "ok":
             if outcome.note:
                 self.notes[outcome.note] = self.notes.get(outcome.note, 0) + 1
         elif len(self.offending) < KEPT:
-            again = f"python benchmarks/attack.py {self.name} --seed {self.seed} --only {number}"
+            again = again or f"python benchmarks/attack.py {self.name} --seed {self.seed} --only {number}"
             self.offending.append({"case": number, "end": outcome.end, "note": outcome.note, "again": again})
 
 

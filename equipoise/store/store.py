@@ -70,12 +70,16 @@ class Store:
         return (self.path / MARKER).exists()
 
     def create(self) -> Store:
-        """Make the folder; calling it again changes nothing."""
+        """Make the folder; calling it again changes nothing.
+
+        What says that it is a store comes first: killed in between, it is one, and the next call makes the rest.
+        """
         with explained(self.path):
-            for name in ("runs", "unfinished", "locks"):
-                (self.path / name).mkdir(parents=True, exist_ok=True)
+            self.path.mkdir(parents=True, exist_ok=True)
             if not self.exists:
                 self.write_json(MARKER, {"schema": SCHEMA, "made_by": __version__})
+            for name in ("runs", "unfinished", "locks"):
+                (self.path / name).mkdir(exist_ok=True)
         return self
 
     # -- records ---------------------------------------------------------------------------------------------------

@@ -1,11 +1,13 @@
 """Records are complete or absent, claims exclude each other, and newer stores are refused."""
 
+import contextlib
 import dataclasses
 import errno
 import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -152,3 +154,26 @@ def test_a_folder_one_may_not_write_to(tmp_path):
     tmp_path.chmod(0o500)
     with pytest.raises(EquipoiseError, match="you may not write there"):
         Store(tmp_path / "s").create()
+
+
+@pytest.mark.parametrize("step", range(6))
+def test_a_store_whose_making_was_killed_at_any_step_is_made_by_the_next_call(step, tmp_path, monkeypatch):
+    class Killed(BaseException):
+        pass
+
+    calls = iter(range(100))
+
+    def until_killed(does):
+        def do(*arguments, **options):
+            if next(calls) == step:
+                raise Killed
+            return does(*arguments, **options)
+
+        return do
+
+    with monkeypatch.context() as patched, contextlib.suppress(Killed):
+        patched.setattr(Path, "mkdir", until_killed(Path.mkdir))
+        patched.setattr(os, "replace", until_killed(os.replace))
+        Store(tmp_path / "out").create()
+    store = Store(tmp_path / "out").create()
+    assert store.exists and store.records() == []
