@@ -43,7 +43,8 @@ def attack(tally: Tally, folder: Path, jobs: int, device: str, deadline: float) 
     if not scenarios:
         print(f"no time to kill anything: a study undisturbed takes more than {time.monotonic() - began:.0f} s")
         return
-    stop = deadline - 3 * max(s.seconds for s in scenarios)  # for what is under way to end
+    # what is under way is left time to end; a victim that has not ended then is not counted
+    stop = deadline - min(3 * max(s.seconds for s in scenarios), 0.4 * (deadline - began))
     budget, numbers = _Budget(tally.asked, stop), count()
     with ThreadPoolExecutor(jobs) as pool:
         for hunt in [pool.submit(_hunt, tally, scenarios, folder, budget, numbers, deadline) for _ in range(jobs)]:

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from ..analysis.sequential import Rounds
-from ..store import Opened, Store
+from ..store import Damaged, Opened, Store
+from ..store.store import REMEDIES
 
 
 def rounds_of(store: Store) -> Rounds | None:
     """The plan and the findings of a study that adds seeds in rounds; None for one with its seeds fixed."""
     name = "sequential.json"
-    return store.read(name, Rounds.from_dict) if (store.path / name).exists() else None
+    if (store.path / name).exists():
+        return store.read(name, Rounds.from_dict)
+    if store.study().rounds:
+        raise Damaged(store.path / name, "it is gone", REMEDIES[name])
+    return None
 
 
 def still_to_do(store: Store) -> str | None:

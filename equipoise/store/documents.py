@@ -38,6 +38,7 @@ class StudyDocument:
     seeds: tuple[int, ...]
     methods: tuple[MethodDocument, ...]
     priority: Mapping[str, Any] | None = None
+    rounds: bool = False  # whether it adds seeds in rounds, by a plan in a file of its own
 
     FILE = "study.json"
 
@@ -57,6 +58,7 @@ class StudyDocument:
             seeds=items(plain["seeds"], whole),
             methods=items(plain["methods"], MethodDocument.from_dict),
             priority=maybe(table)(plain.get("priority")),
+            rounds=truth(plain.get("rounds", False)),
         )
         if any(len(method.keys) != len(study.seeds) for method in study.methods):
             raise ValueError("a method has not one run for each seed")

@@ -126,7 +126,7 @@ def _but_for_seeds(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
 
 def _without_seeds(study: Mapping[str, Any]) -> dict[str, Any]:
     methods = [{k: v for k, v in method.items() if k != "keys"} for method in study.get("methods", ())]
-    return {k: v for k, v in study.items() if k != "seeds"} | {"methods": methods}
+    return {k: v for k, v in study.items() if k not in ("seeds", "rounds")} | {"methods": methods}
 
 
 def plan_rounds(study: Study, store: Store, budget: Budget, peek: bool = False) -> Rounds:
@@ -189,8 +189,8 @@ def _due(study: Study, rounds: Rounds) -> Recipes:
 
 
 def _write(store: Store, study: Study, rounds: Rounds) -> None:
-    store.write_json("study.json", study.to_dict())
     store.write_json(ROUNDS, rounds.to_dict())
+    store.write_json("study.json", {**study.to_dict(), "rounds": True})  # so that a plan that is lost is missed
 
 
 def _judged(study: Study, rounds: Rounds, store: Store) -> Rounds:

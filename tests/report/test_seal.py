@@ -6,6 +6,7 @@ import pytest
 
 from equipoise.analysis.looks import Looks
 from equipoise.analysis.sequential import Round, Rounds
+from equipoise.core import EquipoiseError
 from equipoise.report import collect, seal_notes, still_to_do, write_report
 from equipoise.report.provenance import provenance
 from equipoise.store import Opened, Opening
@@ -89,3 +90,10 @@ def test_the_report_of_a_priority(store, demo, priority, metric, better):
     natural = sum(n * r for n, r in zip(counts, recall, strict=True)) / sum(counts)
     assert first == pytest.approx(natural if metric != "cost" else (predicted != 0).mean())
     assert metric in (write_report(store).parent / "results.csv").read_text().splitlines()[0]
+
+
+def test_a_study_in_rounds_without_its_plan_is_not_reported_as_one_with_fixed_seeds(store):
+    study = store.read_json("study.json")
+    store.write_json("study.json", {**study, "rounds": True})
+    with pytest.raises(EquipoiseError, match=r"sequential.json is damaged: it is gone\. Restore it"):
+        collect(store)
