@@ -39,7 +39,7 @@ class Interrupted(Exception):
 def run_study(study: Study, store: Store, device: torch.device, workers: int, console: Console) -> Study:
     """Do every run that the store lacks; gives the study bound to its data. Raises `Interrupted` after a clean stop."""
     check_guard()
-    if (store.path / ROUNDS).exists():
+    if (store.path / ROUNDS).exists() or _adds_seeds_in_rounds(store):
         raise EquipoiseError(
             f"{store.path} holds a study that adds seeds in rounds, and its claims count on that: go on with "
             "--until-decided, or choose another folder with --out"
@@ -52,6 +52,14 @@ def run_study(study: Study, store: Store, device: torch.device, workers: int, co
             runs = counted(len(study.seeds) * len(study.methods), "run")
             console.print(f"All of the study's {runs} are in {escape(str(store.path))} already.")
     return study
+
+
+def _adds_seeds_in_rounds(store: Store) -> bool:
+    """Whether the study there says so, even if its plan is gone."""
+    try:
+        return store.study().rounds
+    except EquipoiseError:  # there is none yet, or a damaged one, which is written anew
+        return False
 
 
 def do_runs(
