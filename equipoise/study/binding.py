@@ -30,14 +30,25 @@ def bound(study: Study, store: Store | None = None) -> Study:
 def bind(study: Study, store: Store, console: Console) -> Study:
     """The same for a study about to run in `store`; its data is described."""
     study, tasks = _with_data(study, store)
-    said = [note for task in tasks for note in data_notes(task)]
+    said = [note for choice, task in tasks.items() for note in (*data_notes(task), *_batch_notes(study, choice, task))]
     said += [note for recipe in study.methods.values() if (note := _augmentation(recipe))]
     for note in dict.fromkeys(said):
         console.print(escape(note), soft_wrap=True)
     return study
 
 
-def _with_data(study: Study, store: Store | None) -> tuple[Study, list[Task]]:
+def _batch_notes(study: Study, choice: TaskChoice, task: Task) -> list[str]:
+    """Batch sizes that no batch can have."""
+    images = len(task.train)
+    asked = {recipe.plan.batch_size for recipe in study.methods.values() if recipe.task == choice}
+    return [
+        f"batch_size = {size:,} is more than there are training images: every batch has all {images:,} of them."
+        for size in sorted(asked)
+        if size > images
+    ]
+
+
+def _with_data(study: Study, store: Store | None) -> tuple[Study, dict[TaskChoice, Task]]:
     """The study bound to its data, and that."""
     tasks = {choice: _task(study, choice) for choice in _tasks(study)}
     contents = {choice: replace(choice, content=task.content) for choice, task in tasks.items()}
@@ -45,7 +56,7 @@ def _with_data(study: Study, store: Store | None) -> tuple[Study, list[Task]]:
     study = replace(study, methods=recipes)
     if store is not None:
         refuse_other_data(study, store)
-    return study, list(tasks.values())
+    return study, {contents[choice]: task for choice, task in tasks.items()}
 
 
 def refuse_other_data(study: Study, store: Store) -> None:
