@@ -129,8 +129,9 @@ def _step(run: Run) -> float:
 
 def _step_on_gpu(run: Run) -> float:
     """Mean seconds of a step replayed as one graph."""
-    pack, count = Pack([run]), max(1, min(20, len(run.rates) - FIRST_STEPS))
-    for steps in (FIRST_STEPS, count):
+    pack, count = Pack([run]), min(20, len(run.rates))
+    for steps in (min(FIRST_STEPS, count), count):
+        run.done.zero_()  # a short training has no more steps than these
         run.begin_epoch(0)
         torch.cuda.synchronize()
         began = time.perf_counter()

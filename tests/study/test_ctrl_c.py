@@ -65,12 +65,13 @@ def test_no_traceback_while_anyone_imports(tmp_path, moment):
     study = tmp_path / "asked.toml"
     study.write_text(STUDY)
     process = subprocess.Popen(
-        [sys.executable, "-m", "equipoise", "run", str(study), "--out", str(tmp_path / "out"), "--workers", "2"],
+        [sys.executable, "-m", "equipoise", "run", str(study), "--out", str(tmp_path / "out"), "--workers", "2",
+         "--device", "cpu"],
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
         start_new_session=True,
-    )
+    )  # fmt: skip
     deadline = time.monotonic() + 120
     while not moment(process.pid) and process.poll() is None and time.monotonic() < deadline:
         time.sleep(0.01)

@@ -23,6 +23,8 @@ from equipoise.study.planner import Spread
 from equipoise.study.runner import device_name
 
 CPU = torch.device("cpu")
+WITHOUT_GPU = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA GPU")
+DEVICES = ["cpu", pytest.param("cuda", marks=[pytest.mark.gpu, WITHOUT_GPU])]
 PLAIN = {
     "question": "Which?",
     "baseline": "plain",
@@ -95,6 +97,16 @@ def test_a_run_that_will_diverge_takes_its_time_too(study, monkeypatch):
     recipe = study.methods["plain"]
     wild = replace(recipe, plan=replace(recipe.plan, lr=1e6, warmup=0.0, batch_size=8))
     assert 0 < measured_seconds(wild, CPU) < 60
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_a_training_of_two_steps_can_be_measured(study, device, monkeypatch):
+    monkeypatch.setattr(cost_file, "MEASURED_SECONDS", 0.02)
+    recipe = study.methods["plain"]
+    short = replace(recipe, plan=replace(recipe.plan, epochs=2, batch_size=10**6))
+    assert 0 < measured_seconds(short, torch.device(device)) < 60
+    if device == "cuda":
+        torch.cuda.synchronize()  # a wrong index on the device is told here
 
 
 def test_what_cannot_be_measured_stops_nothing(study, store, monkeypatch):

@@ -226,7 +226,7 @@ def finished_runs(out: Path) -> dict[str, int]:
 def test_killed_and_run_again_it_repeats_no_trial(read, tune, tmp_path):
     text = STUDY.partition("[methods.adjusted]")[0].replace("trials = 5\nseeds = 2", "trials = 6\nseeds = 1")
     study, out = read(text, sampler="tpe"), tmp_path / "out"
-    asked = ("tune", tmp_path / "small.toml", "--out", out, "--workers", "1", "--sampler", "tpe")
+    asked = ("tune", tmp_path / "small.toml", "--out", out, "--workers", "1", "--sampler", "tpe", "--device", "cpu")
     process, deadline = command(*asked), time.monotonic() + 120
     while len(finished_runs(out)) < 5 and time.monotonic() < deadline:
         time.sleep(0.02)

@@ -74,7 +74,7 @@ def test_who_dies_twice_has_failed_and_the_others_go_on(asked, tmp_path):
         '[methods.ill]\nloss = "strange"\n[methods.once]\nloss = "strange(how=\'once\')"\n'
         '[methods.corrected]\nposthoc = "strange_posthoc"\n[methods.adjusted]\nposthoc = "logit_adjust"\n'
     )
-    command = [STRANGE, "run", path, "--out", "out", "--workers", "2"]
+    command = [STRANGE, "run", path, "--out", "out", "--workers", "2", "--device", "cpu"]  # where each has a process
     done = run(command, tmp_path, MARKER=str(tmp_path / "marker"))
     assert done.returncode == 1 and "Traceback" not in done.stdout + done.stderr, done.stdout + done.stderr
     found = states(tmp_path / "out")
