@@ -66,16 +66,17 @@ def table(out: Path) -> list[str]:
 
 
 @pytest.mark.slow
-def test_killed_twenty_times(study, tmp_path):
+def test_killed_many_times(study, tmp_path):
     """At random points of the time a whole study takes here; a study that gets done is begun anew elsewhere."""
     began = time.monotonic()
     finish(study, tmp_path / "whole")
     whole, rng = time.monotonic() - began, random.Random(0)
     kills = under_way = folders = 0
-    while kills < 20:
+    wanted = 20 if whole < 20 else 8  # with CUDA, starting the processes takes most of the time
+    while kills < wanted:
         out, seen = tmp_path / f"killed{folders}", {}
         folders += 1
-        while kills < 20 and len(seen) < 8:
+        while kills < wanted and len(seen) < 8:
             process = start(study, out)
             time.sleep(rng.uniform(0.1, 0.9) * whole)
             os.killpg(process.pid, signal.SIGKILL) if rng.random() < 0.5 else process.kill()  # all, or the parent alone
