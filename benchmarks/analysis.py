@@ -21,9 +21,9 @@ from threadpoolctl import threadpool_limits
 from torch import Tensor
 
 from equipoise.analysis import class_separation, expected_calibration_error, feature_deviation, linear_cka, linear_probe
-from equipoise.analysis.transfer import LAMBDAS, _descend, _for_given_features, _samples
+from equipoise.analysis.representations.transfer import LAMBDAS, _descend, _for_given_features, _samples
 from equipoise.data import Task, load_task, long_tailed_counts
-from equipoise.study.progress import Progress
+from equipoise.study.run.watch_classes import Progress
 from equipoise.train import Fitting, Recipe, Run
 
 SIZES = (10_000, 25_000, 50_000)

@@ -15,11 +15,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from equipoise.analysis import compare, statistics
-from equipoise.analysis.looks import plan_looks
-from equipoise.analysis.power import claim_power
-from equipoise.analysis.sequential import Rounds, judge
-from equipoise.analysis.verdict import Verdict
+from equipoise.analysis import compare
+from equipoise.analysis.statistics import tests as statistics
+from equipoise.analysis.statistics.looks import plan_looks
+from equipoise.analysis.statistics.power import claim_power
+from equipoise.analysis.statistics.sequential import Rounds, judge
+from equipoise.analysis.statistics.verdict import Verdict
 
 statistics.RANDOM_FLIPS = (
     4_999  # random patterns beyond 14 pairs: the test is valid with any number, and this is faster

@@ -7,8 +7,7 @@ import re
 import sys
 from pathlib import Path
 
-from equipoise.cli import METHOD_KINDS
-from equipoise.core import Card, cards
+from equipoise.core import METHOD_KINDS, Card, cards
 
 FOLDER = Path(__file__).parent / "methods"
 

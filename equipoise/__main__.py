@@ -7,7 +7,7 @@ def main() -> None:
     """The command line. Ctrl-C ends it at once and without a word, except where there is something to stop in order:
     PyTorch takes seconds to import, and Python's own way, an error anywhere in it, is a traceback or a crash."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    from .cli import main
+    from .cli.commands import main
 
     main()
 

@@ -36,7 +36,7 @@ def never_waiting():
 @pytest.fixture(scope="session")
 def bf16():
     """Skips what computes in bf16 on a CPU that announces more than it can do."""
-    from equipoise.study.bf16 import bf16_here, words
+    from equipoise.study.run.bf16 import bf16_here, words
 
     if (found := bf16_here()).problem:
         pytest.skip(words(found))

@@ -5,8 +5,8 @@ from typing import Any, Literal
 
 import pytest
 
-from equipoise.annotations import fitted
-from equipoise.words import counted, shown
+from equipoise.core.annotations import fitted
+from equipoise.core.words import counted, shown
 
 
 @pytest.mark.parametrize(

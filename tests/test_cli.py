@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from equipoise import cli
+from equipoise.cli import commands as cli
 
 STUDY = """
 question = "?"

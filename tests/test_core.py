@@ -58,7 +58,7 @@ def test_facts_are_given_to_those_who_name_them():
 
 @pytest.fixture
 def clean_registry(monkeypatch):
-    monkeypatch.setattr(core, "_REGISTRY", dict(core._REGISTRY))
+    monkeypatch.setattr(core.registry, "_REGISTRY", dict(core.registry._REGISTRY))
 
 
 def test_a_required_parameter_is_asked_for(clean_registry):

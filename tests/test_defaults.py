@@ -11,7 +11,13 @@ import numpy as np
 import pytest
 import torch
 
-from equipoise import analysis, core, imbalance, losses, mixing, models, norms  # noqa: F401 - they fill the registry
+from equipoise import (
+    analysis,
+    core,  # noqa: F401 - they fill the registry
+    imbalance,
+    losses,
+    models,
+)
 from equipoise.core import Output, Spec, cards
 from equipoise.train.procedures.bbn import reversed_shares
 from equipoise.train.schedule import learning_rates

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from equipoise.cli import METHOD_KINDS
-from equipoise.core import cards
+from equipoise.core import METHOD_KINDS, cards
 
 ROOT = Path(__file__).parents[1]
 METHODS = [card for kind in METHOD_KINDS for card in cards(kind)]

@@ -12,30 +12,12 @@ import equipoise
 from equipoise.core import KINDS, cards
 
 ROOT = Path(equipoise.__file__).parent
-BASE = {
-    "core",
-    "checks",
-    "annotations",
-    "words",
-    "escaping",
-    "class_counts",
-    "files",
-    "tracing",
-    "",
-}  # "": the package
+BASE = {"core", ""}  # "": the package
 METHODS = {"data", "models", "norms", "losses", "mixing", "imbalance"}
 # part -> the parts it may import
 ALLOWED = {
-    "words": set(),
-    "annotations": {"words"},
-    "core": {"annotations", "words"},
-    "checks": {"words"},
-    "class_counts": {"checks", "tracing"},
-    "escaping": set(),
-    "terminal": {"escaping"},
-    "files": set(),
-    "tracing": set(),
-    "native": {"tracing"},
+    "core": set(),
+    "native": BASE,
     **{name: BASE for name in METHODS},
     "models": BASE | {"norms"},  # it exchanges those of another library's network
     "norms": BASE | {"native"},
@@ -45,7 +27,7 @@ ALLOWED = {
     "analysis": BASE | {"imbalance"},  # it fits a temperature
     "report": BASE | {"store", "analysis"},
     "study": BASE | METHODS | {"train", "store", "analysis"},
-    "cli": BASE | METHODS | {"train", "store", "analysis", "report", "study", "terminal"},
+    "cli": BASE | METHODS | {"train", "store", "analysis", "report", "study"},
 }
 
 

@@ -6,8 +6,8 @@ import math
 import pytest
 import torch
 
-from equipoise.annotations import annotation_of
 from equipoise.core import EquipoiseError, Spec, cards
+from equipoise.core.annotations import annotation_of
 
 FACTS = {
     "class_counts": torch.tensor([3, 2]),

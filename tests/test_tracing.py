@@ -8,7 +8,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from equipoise import native
-from equipoise.tracing import is_watched
+from equipoise.core.tracing import is_watched
 
 
 class Functions(TorchFunctionMode):

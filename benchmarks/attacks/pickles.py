@@ -42,8 +42,8 @@ def prepare(folder: Path) -> Case:
     import torch
 
     from equipoise.core import EquipoiseError
+    from equipoise.core.files import sealed, unsealed
     from equipoise.data.sources.cifar import read_pickle
-    from equipoise.files import sealed, unsealed
 
     half_way = HalfWay(folder / "half_way_pickles")
     whole = unsealed((half_way.folder / "checkpoint.pt").read_bytes())

@@ -1,6 +1,6 @@
 """Pure functions on arrays: what predictions are worth, and what paired scores of several methods allow one to say."""
 
-from .accuracy import (
+from .metrics.accuracy import (
     accuracy_under_prior,
     balanced_accuracy,
     classification_ratio,
@@ -13,9 +13,7 @@ from .accuracy import (
     top_k_accuracy,
     worst_class_accuracy,
 )
-from .best import not_worse_than_best, t_test
-from .bootstrap import bootstrap_interval
-from .calibration import (
+from .metrics.calibration import (
     adaptive_calibration_error,
     brier_score,
     classwise_calibration_error,
@@ -26,29 +24,26 @@ from .calibration import (
     sigmoid_log_probabilities,
     sigmoid_probabilities,
 )
-from .cka import MinibatchCKA, cka_matrix, linear_cka
-from .densities import CosineDistances, cosine_distances, kernel_density
-from .ensembles import ensemble_accuracy, ensemble_matrix, modal_prediction
-from .friedman import Friedman, friedman_test, nemenyi_critical_difference
-from .hardness import angular_visual_hardness
-from .metrics import METRICS, Metric, evaluate
-from .progress import cross_entropy_gradients, feature_deviation, feature_gradient_norms
-from .reliability import ReliabilityCurve, calibration_error_interval, reliability_curve
-from .robustness import (
-    ALEXNET_ERRORS,
-    mean_corruption_error,
-    relative_mean_corruption_error,
-    subset_logits,
-)
-from .separation import ClassSeparation, class_separation
-from .similarity import Agreement, Dendrogram, agreement, agreement_matrix, dendrogram
-from .sparsity import nonzero_share
-from .spectra import class_centroids, singular_values
-from .statistics import holm, mean_interval, power_note, seeds_needed, sign_flip_test, smallest_n_for_claim
-from .temperature import fit_temperature
-from .transfer import LinearProbe, linear_probe
-from .variance import NestedVariance, VarianceSplit, nested_variance, variance_split
-from .verdict import MethodResult, Verdict, compare
+from .metrics.hardness import angular_visual_hardness
+from .metrics.reliability import ReliabilityCurve, calibration_error_interval, reliability_curve
+from .metrics.robustness import ALEXNET_ERRORS, mean_corruption_error, relative_mean_corruption_error, subset_logits
+from .metrics.scores import METRICS, Metric, evaluate
+from .metrics.temperature import fit_temperature
+from .representations.cka import MinibatchCKA, cka_matrix, linear_cka
+from .representations.densities import CosineDistances, cosine_distances, kernel_density
+from .representations.deviation import cross_entropy_gradients, feature_deviation, feature_gradient_norms
+from .representations.ensembles import ensemble_accuracy, ensemble_matrix, modal_prediction
+from .representations.separation import ClassSeparation, class_separation
+from .representations.similarity import Agreement, Dendrogram, agreement, agreement_matrix, dendrogram
+from .representations.sparsity import nonzero_share
+from .representations.spectra import class_centroids, singular_values
+from .representations.transfer import LinearProbe, linear_probe
+from .statistics.best import not_worse_than_best, t_test
+from .statistics.bootstrap import bootstrap_interval
+from .statistics.friedman import Friedman, friedman_test, nemenyi_critical_difference
+from .statistics.tests import holm, mean_interval, power_note, seeds_needed, sign_flip_test, smallest_n_for_claim
+from .statistics.variance import NestedVariance, VarianceSplit, nested_variance, variance_split
+from .statistics.verdict import MethodResult, Verdict, compare
 
 __all__ = [
     "ALEXNET_ERRORS",

@@ -20,11 +20,11 @@ from .augment import (
     rotate,
 )
 from .cache import cached_source, forget_cached
+from .class_sizes import draw, long_tailed_counts, step_counts
 from .corruptions import CORRUPTIONS, SEVERITIES, corrupt
 from .decode import DataError
 from .further import FurtherTest, load_further
 from .image_files import ImageFiles
-from .imbalance import draw, long_tailed_counts, step_counts
 from .load import check_task, load_task
 from .names import shown
 from .notes import data_notes

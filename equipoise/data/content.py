@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 from torch import Tensor
 
-from ..files import write_whole
+from ..core.files import write_whole
 from .decode import DataError
 from .names import listed
 from .walk import ImageFile

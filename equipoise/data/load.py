@@ -11,11 +11,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from .. import checks
-from ..core import EquipoiseError, Spec, known
+from ..core import EquipoiseError, Spec, checks, known
 from .cache import cached_source
+from .class_sizes import draw, long_tailed_counts, step_counts
 from .decode import DataError
-from .imbalance import draw, long_tailed_counts, step_counts
 from .names import shown
 from .place import has_place, placeless
 from .sources import Source, data_folders

@@ -1,18 +1,18 @@
 """Weightings, samplers and corrections after training."""
 
 from ._base import Posthoc, Sampler, Weighting
-from .bias import BiasWeighting, bias_weights
-from .class_balanced import ClassBalancedSampler
-from .distributed import DistributedWeightedSampler
-from .effective_number import EffectiveNumber, effective_number_weights
-from .inverse_frequency import InverseFrequency, inverse_frequency_weights
-from .logit_adjust import LogitAdjust, logit_adjustment
-from .non_iid import NonIIDSampler
-from .progressive import ProgressiveSampler
-from .square_root import SquareRootSampler
-from .tau_norm import TauNorm, tau_normalize
-from .temperature import Temperature, fit_temperature
-from .uniform import UniformSampler
+from .posthoc.logit_adjust import LogitAdjust, logit_adjustment
+from .posthoc.tau_norm import TauNorm, tau_normalize
+from .posthoc.temperature import Temperature, fit_temperature
+from .samplers.class_balanced import ClassBalancedSampler
+from .samplers.distributed import DistributedWeightedSampler
+from .samplers.non_iid import NonIIDSampler
+from .samplers.progressive import ProgressiveSampler
+from .samplers.square_root import SquareRootSampler
+from .samplers.uniform import UniformSampler
+from .weightings.bias import BiasWeighting, bias_weights
+from .weightings.effective_number import EffectiveNumber, effective_number_weights
+from .weightings.inverse_frequency import InverseFrequency, inverse_frequency_weights
 
 __all__ = [
     "BiasWeighting",

@@ -10,10 +10,9 @@ import torch
 from torch import Tensor
 from torch.utils.data import DistributedSampler
 
-from .. import checks
-from ..class_counts import KnowsCounts
-from ..core import Output, signature_repr
-from ._processes import accelerate_splits, processes
+from ..core import Output, checks, signature_repr
+from ..core.class_counts import KnowsCounts
+from .samplers._processes import accelerate_splits, processes
 
 
 class Weighting(KnowsCounts):

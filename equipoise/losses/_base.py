@@ -9,11 +9,11 @@ import torch
 from torch import Tensor
 from torch.fx import Proxy
 
-from .. import checks, native
-from ..class_counts import KnowsCounts
-from ..core import full_precision, signature_repr
+from .. import native
+from ..core import checks, full_precision, signature_repr
+from ..core.class_counts import KnowsCounts
+from ..core.tracing import is_watched
 from ..native.losses import Kernel
-from ..tracing import is_watched
 
 REDUCTIONS = ("mean", "sum", "none")
 

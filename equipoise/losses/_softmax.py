@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch.nn.functional as F
 from torch import Tensor
 
+from ..core.tracing import is_watched
 from ..native.losses import softmax_loss
-from ..tracing import is_watched
 from ._base import in_one_call
 
 FEW = 16  # classes; with fewer, PyTorch's softmax of rows does not fill a vector register and takes six times as long

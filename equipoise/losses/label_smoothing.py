@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from .. import checks
-from ..core import register
+from ..core import checks, register
 from ..native.losses import softmax_loss
 from ._base import FusedLoss, in_one_call, reduce
 from ._softmax import log_softmax, of_labels

@@ -5,8 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from .. import checks
-from ..core import full_precision, register
+from ..core import checks, full_precision, register
 from ._base import FusedLoss
 from ._softmax import cross_entropy
 

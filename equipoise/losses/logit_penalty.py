@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from .. import checks
-from ..core import Batch, Output, full_precision, register, signature_repr
+from ..core import Batch, Output, checks, full_precision, register, signature_repr
 
 
 def logit_penalty(logits: Tensor, beta: float = 6e-4, half: bool = False) -> Tensor:

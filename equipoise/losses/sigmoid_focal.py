@@ -5,8 +5,7 @@ from __future__ import annotations
 import torch.nn.functional as F
 from torch import Tensor
 
-from .. import checks
-from ..core import full_precision, register
+from ..core import checks, full_precision, register
 from ..native.losses import sigmoid_loss
 from ._base import FusedLoss, in_one_call, label_rows, reduce
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import torch.nn.functional as F
 from torch import Tensor
 
-from .. import checks
-from ..core import register
+from ..core import checks, register
 from ..native.losses import squared_loss
 from ._base import FusedLoss, in_one_call, label_rows
 

@@ -7,8 +7,7 @@ from typing import NoReturn
 import torch
 from torch import Tensor, nn
 
-from .. import checks
-from ..core import register
+from ..core import checks, register
 from ._base import Mix, Mixed, MixPlan, beta_sample, random_partner
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from .. import checks
-from ..core import register
+from ..core import checks, register
 from .mixup import Mixup
 
 

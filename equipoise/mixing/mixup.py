@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from .. import checks
-from ..core import register
+from ..core import checks, register
 from ._base import Mix, MixPlan, beta_sample, random_partner
 
 

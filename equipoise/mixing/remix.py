@@ -5,8 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from .. import checks
-from ..core import register
+from ..core import checks, register
 from ._base import Mix, MixPlan, beta_sample, random_partner
 
 

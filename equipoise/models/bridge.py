@@ -10,9 +10,9 @@ import torch
 from torch import Tensor, nn
 
 from ..core import EquipoiseError, Output, Spec, did_you_mean
-from ..tracing import is_watched
+from ..core.tracing import is_watched
 from ._base import Network
-from .linear import LinearHead
+from .heads.linear import LinearHead
 
 ZOOS = {"timm": "timm", "torchvision": "torchvision.models"}
 

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch.nn import Parameter
 
-from ..tracing import is_watched
+from ..core.tracing import is_watched
 
 VERSION = 1  # of the functions' arguments; `kernels.h` has the same
 FOR_PROCESSORS = {"AVX512": "_kernels_avx512", "AVX2": "_kernels_avx2"}  # by PyTorch's word for them, best first

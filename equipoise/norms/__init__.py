@@ -5,15 +5,15 @@ from .batch import BatchNorm2d
 from .batch_group import BatchGroupNorm2d
 from .batch_renorm import BatchRenorm2d
 from .decay import decay_groups, is_norm, pull_towards_one
-from .example_weighing import ExampleWeighing
-from .example_weight import example_weight, set_example_weight
+from .example_weighing.example_weight import example_weight, set_example_weight
+from .example_weighing.posthoc import ExampleWeighing
+from .example_weighing.tune import TunedWeight, tune_example_weight
+from .example_weighing.weighing import example_weighted_norm
 from .ghost import GhostBatchNorm2d
 from .group import GroupNorm2d
 from .output_range import NormRange, output_range
 from .paths import unshielded_affine
 from .surgery import replace_norm
-from .tune import TunedWeight, tune_example_weight
-from .weighing import example_weighted_norm
 
 __all__ = [
     "BatchGroupNorm2d",

@@ -10,12 +10,11 @@ import torch
 from torch import Tensor, nn
 from torch.fx import Proxy
 
-from .. import checks
-from ..core import signature_repr
-from ._groups import Block, Statistics, affine, fixed_norm, grouped_norm, pool_channels
+from ..core import checks, signature_repr
 from ._moving import moving_variance, set_moving, update_moving
 from ._taken_over import as_leaf, not_scriptable, refuse_conversion
-from .weighing import example_weighted_norm
+from .example_weighing.weighing import example_weighted_norm
+from .kernels.groups import Block, Statistics, affine, fixed_norm, grouped_norm, pool_channels
 
 
 class TorchOptions(TypedDict, total=False):

@@ -12,14 +12,14 @@ from torch import Tensor
 
 from .. import native
 from ..native import norms as kernels
-from ._device import on_triton
-from ._groups import Statistics
+from .kernels.device import on_triton
+from .kernels.groups import Statistics
 
 
 def moving_variance(mean: Tensor, square: Tensor, rest: Tensor) -> Tensor:
     """The variance s - m² + r (C,), in the type of `mean`."""
     if on_triton(mean, square, rest):
-        from ._triton_moving import moving_variance_triton
+        from .kernels.triton_moving import moving_variance_triton
 
         return moving_variance_triton(mean, square, rest)
     if _suits(mean, square, rest):
@@ -63,7 +63,7 @@ def update_moving(
 
 def _update_moving(mean: Tensor, square: Tensor, rest: Tensor, batch: Statistics, rate: float) -> None:
     if on_triton(mean, square, rest, batch.mean, batch.var):
-        from ._triton_moving import update_moving_triton
+        from .kernels.triton_moving import update_moving_triton
 
         update_moving_triton(mean, square, rest, batch, rate)
         return

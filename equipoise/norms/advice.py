@@ -8,11 +8,11 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from .. import checks
+from ..core import checks
 from .decay import decay_groups
-from .example_weight import set_example_weight
+from .example_weighing.example_weight import set_example_weight
+from .example_weighing.tune import TunedWeight, tune_example_weight
 from .surgery import NormFactory, replace_norm
-from .tune import TunedWeight, tune_example_weight
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ from torch import Tensor, nn
 
 from ..core import register
 from ._base import Device, Norm
-from ._groups import Block, Statistics, whole_batch_norm
 from ._moving import update_moving
+from .kernels.groups import Block, Statistics, whole_batch_norm
 
 
 @register("batch", kind="norm", year=2015, arxiv="1502.03167")

@@ -8,10 +8,9 @@ from typing import Any, Unpack
 import torch
 from torch import Tensor
 
-from .. import checks
-from ..core import register
+from ..core import checks, register
 from ._base import Device, Norm, TorchOptions
-from ._groups import Block, Statistics, broadcast, grouped_norm
+from .kernels.groups import Block, Statistics, broadcast, grouped_norm
 
 
 def renorm_limits(

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from .. import checks
+from ..core import checks
 
 
 def decay_groups(

@@ -6,10 +6,9 @@ from typing import Unpack
 
 import torch
 
-from .. import checks
-from ..core import register
+from ..core import checks, register
 from ._base import Device, Norm, TorchOptions
-from ._groups import Block
+from .kernels.groups import Block
 
 
 @register(

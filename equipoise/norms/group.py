@@ -6,10 +6,9 @@ from typing import Any, Unpack
 
 import torch
 
-from .. import checks
-from ..core import register
+from ..core import checks, register
 from ._base import Device, Norm, TorchOptions
-from ._groups import Block, fit_groups
+from .kernels.groups import Block, fit_groups
 
 
 @register(

@@ -11,8 +11,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ._groups import Block, split_examples
-from ._modes import in_mode
+from .kernels.groups import Block, split_examples
+from .kernels.modes import in_mode
 
 
 @dataclass

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ._modes import in_mode
+from .kernels.modes import in_mode
 
 
 def unshielded_affine(network: nn.Module, example_input: Tensor | tuple[Any, ...]) -> list[str]:

@@ -1,17 +1,17 @@
 """7 · The report: tables, figures and one self-contained page, made from a store alone."""
 
 from .collect import collect
-from .latex import render_latex
-from .markdown import render_grid, render_markdown
-from .page import render_page
-from .paper import Grid, paper_table, table_by_ratio, table_csv
+from .render.latex import render_latex
+from .render.markdown import render_grid, render_markdown
+from .render.page import render_page
+from .render.paper import Grid, paper_table, table_by_ratio, table_csv
+from .render.tables import class_table, ranked_table, results_csv
+from .render.write import print_grid, print_verdict, terminal_table, write_by_ratio, write_report
 from .results import Estimate, Method, Results, Run
 from .seal import seal_notes, still_to_do
-from .section import Section
-from .sections import SECTIONS
+from .sections.all import SECTIONS
+from .sections.section import Section
 from .status import Status, print_status, status_of
-from .tables import class_table, ranked_table, results_csv
-from .write import print_grid, print_verdict, terminal_table, write_by_ratio, write_report
 
 __all__ = [
     "SECTIONS",

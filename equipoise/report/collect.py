@@ -26,8 +26,8 @@ from ..analysis import (
     per_class_accuracy,
     reliability_curve,
 )
-from ..analysis.priority import ALL_METRICS, Priority, score
-from ..analysis.sequential import Rounds
+from ..analysis.statistics.priority import ALL_METRICS, Priority, score
+from ..analysis.statistics.sequential import Rounds
 from ..core import EquipoiseError
 from ..store import Damaged, Store, StudyDocument
 from .data import refuse_unlike_data

@@ -13,9 +13,9 @@ from typing import Any
 
 from .. import __version__
 from ..analysis import METRICS
-from ..analysis.family import Asked, Family, Stage, family_of
-from ..analysis.priority import ALL_METRICS
-from ..analysis.sequential import Rounds
+from ..analysis.statistics.family import Asked, Family, Stage, family_of
+from ..analysis.statistics.priority import ALL_METRICS
+from ..analysis.statistics.sequential import Rounds
 from ..store import Compared, Comparison, MethodDocument, Opened, StudyDocument, now
 from .data import recipe_of_data
 from .results import Run

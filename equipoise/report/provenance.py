@@ -6,9 +6,9 @@ from collections.abc import Iterable
 
 from ..store import Opened
 from .data import data_notes
+from .render.words import duration
 from .results import Results
 from .seal import seal_notes
-from .words import duration
 
 
 def provenance(results: Results) -> list[tuple[str, str]]:

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from ..analysis import MethodResult, Verdict
-from ..analysis.priority import ALL_METRICS
-from ..analysis.sequential import Rounds
+from ..analysis.statistics.priority import ALL_METRICS
+from ..analysis.statistics.sequential import Rounds
 from ..store import Opened, Record
 
 

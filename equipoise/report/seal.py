@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..analysis.sequential import Rounds
+from ..analysis.statistics.sequential import Rounds
 from ..store import Damaged, Opened, Store
 from ..store.store import REMEDIES
 

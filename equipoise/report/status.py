@@ -12,13 +12,13 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from ..analysis.priority import ALL_METRICS
+from ..analysis.statistics.priority import ALL_METRICS
 from ..store import Record, Store
 from ..store.underway import UnderWay, read_note
 from .collect import estimate
+from .render.words import duration, interval, title_of, value
 from .results import Estimate
 from .seal import rounds_of
-from .words import duration, interval, title_of, value
 
 STATES = ("finished", "under way", "failed", "to do")
 

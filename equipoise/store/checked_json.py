@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from ..files import checksum
+from ..core.files import checksum
 
 _NAME = "checksum"
 _BLANK = "0" * 32

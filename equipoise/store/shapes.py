@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-from ..words import shown
+from ..core.words import shown
 
 T = TypeVar("T")
 

@@ -28,7 +28,7 @@ import numpy as np
 
 from .. import __version__
 from ..core import EquipoiseError
-from ..files import checksum, sync_folder, write_whole
+from ..core.files import checksum, sync_folder, write_whole
 from .arrays import Arrays, from_npz, to_npz
 from .checked_json import from_bytes, to_bytes
 from .damage import Damaged, explained

@@ -1,16 +1,16 @@
 """Declares runs and drives them: recipes, workers, verdict."""
 
-from .analyze import Asked, analyze_study, print_analysis
 from .binding import bound
-from .cost import Clock
-from .drive import Interrupted, run_study, single
-from .engine import decide
-from .executor import core_count
-from .planner import find_spread, forecast, print_looks, print_plan
+from .plan.cost import Clock
+from .plan.plan import find_spread, forecast, print_looks, print_plan
+from .plan.rounds import Budget, new_rounds, run_until_decided
 from .presets import PRESETS, Preset, expanded
-from .profile import print_profile
-from .runner import best_device, jobs_of
-from .sequential import Budget, new_rounds, run_until_decided
+from .probe import Asked, analyze_study, print_analysis
+from .run.hardware import decide
+from .run.job import best_device, jobs_of
+from .run.profile import print_profile
+from .run.study import Interrupted, run_study, single
+from .run.workers import core_count
 from .study import Study, name_of, near
 from .toml import read_toml
 from .tune.drive import tune_study

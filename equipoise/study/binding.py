@@ -10,7 +10,7 @@ from dataclasses import replace
 from rich.console import Console
 from rich.markup import escape
 
-from ..analysis.priority import check_classes
+from ..analysis.statistics.priority import check_classes
 from ..core import Spec, card
 from ..data import DataError, Task, data_notes, load_task, placeless, shown
 from ..store import Record, Store

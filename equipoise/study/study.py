@@ -9,15 +9,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from .. import checks
 from ..analysis import METRICS
-from ..analysis.priority import Priority, read_priority
-from ..annotations import fitted
-from ..core import EquipoiseError, did_you_mean, known
+from ..analysis.statistics.priority import Priority, read_priority
+from ..core import EquipoiseError, checks, did_you_mean, known
+from ..core.annotations import fitted
+from ..core.words import shown
 from ..data import Task, placed_near
 from ..store import SCHEMA
 from ..train import Mistakes, Recipe, TaskChoice
-from ..words import shown
 from .presets import expanded
 from .toml import read_toml
 from .tune.settings import Tuning, read_tuning

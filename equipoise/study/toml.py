@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ..core import EquipoiseError
-from ..words import shown
+from ..core.words import shown
 
 LARGEST = 1_000_000  # bytes; the longest study of ours has 3,000
 

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
-from ..files import sealed, unsealed, write_whole
+from ..core.files import sealed, unsealed, write_whole
 from .loop import Run
 from .predict import predict_logits
 

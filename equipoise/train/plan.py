@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import get_type_hints
 
-from .. import checks
-from ..annotations import fitted
-from ..core import EquipoiseError, Spec
+from ..core import EquipoiseError, Spec, checks
+from ..core.annotations import fitted
 
 PRECISIONS = ("float32", "bf16")
 

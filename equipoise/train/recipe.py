@@ -13,12 +13,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .. import checks
-from ..annotations import fitted
-from ..core import EquipoiseError, Spec, UnlikeClasses, card, cards, did_you_mean
+from ..core import EquipoiseError, Spec, UnlikeClasses, card, cards, checks, did_you_mean
+from ..core.annotations import fitted
+from ..core.words import shown
 from ..data import Task, check_task, placeless
 from ..models import create_model, zoo_text
-from ..words import shown
 from .plan import Plan
 
 # dial -> its value when neither the user nor a companion has chosen

@@ -9,8 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .. import checks
-from ..core import register
+from ..core import checks, register
 
 Schedule = Callable[[float], float]  # epochs done, as a fraction -> factor of the peak learning rate
 

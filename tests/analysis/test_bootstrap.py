@@ -7,7 +7,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from equipoise.analysis import bootstrap, bootstrap_interval
+from equipoise.analysis import bootstrap_interval
+from equipoise.analysis.statistics import bootstrap
 
 
 @pytest.mark.parametrize("name", ["normal", "skewed", "binary"])

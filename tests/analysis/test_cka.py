@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.datasets import load_digits
 
-from equipoise.analysis import MinibatchCKA, _rows, cka_matrix, linear_cka
+from equipoise.analysis import MinibatchCKA, cka_matrix, linear_cka
+from equipoise.analysis.representations import _rows
 
 
 @pytest.fixture(params=[16, _rows.VALUES], ids=["small pieces", "one piece"])

@@ -6,7 +6,8 @@ import pytest
 import torch
 from scipy.stats import gaussian_kde
 
-from equipoise.analysis import _rows, cosine_distances, kernel_density
+from equipoise.analysis import cosine_distances, kernel_density
+from equipoise.analysis.representations import _rows
 
 
 def slow_histogram(features, labels, bins):

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from equipoise.analysis import compare
-from equipoise.analysis.family import Asked, family_of, largest_error
-from equipoise.analysis.statistics import sign_flip_test
+from equipoise.analysis.statistics.family import Asked, family_of, largest_error
+from equipoise.analysis.statistics.tests import sign_flip_test
 
 METRICS = ("accuracy", "macro_f1", "top5", "brier")
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from equipoise.analysis import sign_flip_test
-from equipoise.analysis._flips import AT_ONCE, sign_flip_tests
+from equipoise.analysis.statistics._flips import AT_ONCE, sign_flip_tests
 
 
 def test_each_row_has_the_p_value_it_has_alone():

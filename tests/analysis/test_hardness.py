@@ -6,7 +6,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from equipoise.analysis import _rows, angular_visual_hardness
+from equipoise.analysis import angular_visual_hardness
+from equipoise.analysis.representations import _rows
 
 
 def slow_angle(x, w):

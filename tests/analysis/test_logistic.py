@@ -4,8 +4,8 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from equipoise.analysis import _logistic
-from equipoise.analysis._logistic import Point, Problem
+from equipoise.analysis.representations import _logistic
+from equipoise.analysis.representations._logistic import Point, Problem
 
 
 def problem(n=30, d=4, classes=3, lam=0.1, seed=0):

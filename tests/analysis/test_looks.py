@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from equipoise.analysis import smallest_n_for_claim
-from equipoise.analysis._flips import sign_flip_tests
-from equipoise.analysis.looks import LEAST_GROWTH, Looks, plan_looks
+from equipoise.analysis.statistics._flips import sign_flip_tests
+from equipoise.analysis.statistics.looks import LEAST_GROWTH, Looks, plan_looks
 
 
 @settings(max_examples=50)

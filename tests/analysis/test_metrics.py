@@ -6,7 +6,8 @@ import torch
 from sklearn.metrics import f1_score
 
 from equipoise import analysis
-from equipoise.analysis import METRICS, evaluate, metrics
+from equipoise.analysis import METRICS, evaluate
+from equipoise.analysis.metrics import scores as metrics
 
 COUNTS = [300, 200, 60, 30, 8, 0]
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from equipoise.analysis import METRICS, compare, evaluate
-from equipoise.analysis.priority import (
+from equipoise.analysis.statistics.priority import (
     ALL_METRICS,
     PRIORITY_METRICS,
     WORDS,

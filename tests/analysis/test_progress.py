@@ -7,8 +7,9 @@ import torch
 import torch.nn.functional as F
 from sklearn.datasets import load_digits
 
-from equipoise.analysis import _rows, cross_entropy_gradients, feature_deviation, feature_gradient_norms
-from equipoise.analysis.progress import subsample_means
+from equipoise.analysis import cross_entropy_gradients, feature_deviation, feature_gradient_norms
+from equipoise.analysis.representations import _rows
+from equipoise.analysis.representations.deviation import subsample_means
 
 
 def unit(x):

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from equipoise import analysis
-from equipoise.analysis import reliability
+from equipoise.analysis.metrics import reliability
 
 
 def sample(seed, n=200, c=4):

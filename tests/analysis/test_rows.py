@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import torch
 
-from equipoise.analysis._rows import mean_row, rows_of
+from equipoise.analysis.representations._rows import mean_row, rows_of
 
 
 def test_rows_that_are_alike_have_that_row_as_mean():

@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.datasets import load_digits
 
-from equipoise.analysis import ClassSeparation, _rows, class_separation
+from equipoise.analysis import ClassSeparation, class_separation
+from equipoise.analysis.representations import _rows
 
 METRICS = ["cosine", "centered_cosine", "euclidean"]
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from equipoise.analysis import compare, sign_flip_test
-from equipoise.analysis.looks import Looks, plan_looks
-from equipoise.analysis.power import claim_power
-from equipoise.analysis.sequential import LEAST_HOPE, Round, Rounds, judge
+from equipoise.analysis.statistics.looks import Looks, plan_looks
+from equipoise.analysis.statistics.power import claim_power
+from equipoise.analysis.statistics.sequential import LEAST_HOPE, Round, Rounds, judge
 
 LOOKS = Looks((10, 14, 20), (1 / 3, 1 / 3, 1 / 3))
 START = Rounds(0.05, LOOKS, tuple(range(20)))

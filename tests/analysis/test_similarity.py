@@ -11,7 +11,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 
 from equipoise import analysis
-from equipoise.analysis import similarity
+from equipoise.analysis.representations import similarity
 
 
 def slow_agreement(a, b, labels):

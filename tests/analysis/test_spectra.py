@@ -5,7 +5,8 @@ import pytest
 import torch
 from sklearn.datasets import load_digits
 
-from equipoise.analysis import _rows, class_centroids, singular_values
+from equipoise.analysis import class_centroids, singular_values
+from equipoise.analysis.representations import _rows
 
 
 @pytest.mark.parametrize("centered", [False, True])

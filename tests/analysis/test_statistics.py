@@ -9,15 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from equipoise.analysis import (
-    holm,
-    mean_interval,
-    power_note,
-    seeds_needed,
-    sign_flip_test,
-    smallest_n_for_claim,
-    statistics,
-)
+from equipoise.analysis import holm, mean_interval, power_note, seeds_needed, sign_flip_test, smallest_n_for_claim
+from equipoise.analysis.statistics import tests as statistics
 
 HUNDREDTHS = st.lists(st.integers(-20, 20), min_size=1, max_size=8)
 

@@ -88,7 +88,7 @@ def test_without_an_optimum():
 def test_parts_add_up(monkeypatch):
     logits, labels = sample(4)
     whole = float(fit_temperature(logits, labels))
-    monkeypatch.setattr("equipoise.imbalance.temperature.CHUNK", 64)
+    monkeypatch.setattr("equipoise.imbalance.posthoc.temperature.CHUNK", 64)
     assert float(fit_temperature(logits, labels)) == pytest.approx(whole, rel=1e-11)
 
 

@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
 from equipoise import analysis
-from equipoise.analysis import _logistic, transfer
+from equipoise.analysis.representations import _logistic, transfer
 
 GRID = tuple(10.0**i for i in range(-6, 6))
 

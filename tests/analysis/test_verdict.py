@@ -8,7 +8,7 @@ import torch
 from scipy import stats
 
 from equipoise.analysis import Verdict, compare, holm, seeds_needed, sign_flip_test
-from equipoise.analysis.looks import Looks
+from equipoise.analysis.statistics.looks import Looks
 
 NAN = math.nan
 

@@ -30,7 +30,7 @@ def source_of(monkeypatch):
     def enter(counts):
         source = made_of(counts)
         entry = core.Card("made", "task", lambda root=None: source)
-        monkeypatch.setitem(core._REGISTRY, "made", entry)
+        monkeypatch.setitem(core.registry._REGISTRY, "made", entry)
         load_module._read.cache_clear()
         return source
 
@@ -181,7 +181,7 @@ def test_files_are_read_once(source_of, monkeypatch):
     source = source_of([20, 20])
     reads = []
     monkeypatch.setitem(
-        core._REGISTRY, "made", core.Card("made", "task", lambda root=None: reads.append(root) or source)
+        core.registry._REGISTRY, "made", core.Card("made", "task", lambda root=None: reads.append(root) or source)
     )
     for seed in range(3):
         load_task("made", seed=seed)

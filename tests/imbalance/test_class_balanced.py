@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from equipoise.imbalance import ClassBalancedSampler, ProgressiveSampler, SquareRootSampler
-from equipoise.imbalance._visit import quotas
+from equipoise.imbalance.samplers._visit import quotas
 
 labels_strategy = st.lists(st.sampled_from([0, 1, 2, 5, 9]), min_size=1, max_size=80)
 quick = settings(max_examples=80, deadline=None)

@@ -5,9 +5,9 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from equipoise.models.blocks import BasicBlock, Bottleneck, stack
-from equipoise.models.resnet12 import PooledBlock
-from equipoise.models.wide_resnet import PreactBlock
+from equipoise.models.networks.blocks import BasicBlock, Bottleneck, stack
+from equipoise.models.networks.resnet12 import PooledBlock
+from equipoise.models.networks.wide_resnet import PreactBlock
 
 
 class Half(nn.Module):

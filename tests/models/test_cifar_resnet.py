@@ -6,7 +6,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from equipoise.models import CifarResNet, resnet32
-from equipoise.models.blocks import PadShortcut
+from equipoise.models.networks.blocks import PadShortcut
 
 
 @pytest.mark.parametrize(("channels", "out", "side"), [(16, 32, 8), (32, 64, 7), (3, 6, 5)])

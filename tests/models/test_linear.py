@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from equipoise.models import LinearHead
-from equipoise.models.linear import prior_bias
+from equipoise.models.heads.linear import prior_bias
 
 
 def reference(x, w, b):

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from equipoise.models import MetaEmbeddingHead, create_model, embed_with_memory
-from equipoise.models.meta_embedding import squared_distances, squashed_logits
+from equipoise.models.heads.meta_embedding import squared_distances, squashed_logits
 
 
 def reference(x, centroids, recall, select, reach):

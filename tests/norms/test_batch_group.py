@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from equipoise.norms import BatchGroupNorm2d
-from equipoise.norms._groups import Block, fit_groups, grouped_norm
+from equipoise.norms.kernels.groups import Block, fit_groups, grouped_norm
 
 
 def test_by_hand():

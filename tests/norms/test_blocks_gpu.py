@@ -16,8 +16,8 @@ from equipoise.norms import (
     example_weighted_norm,
     set_example_weight,
 )
-from equipoise.norms._groups import Statistics, grouped_norm_plain, split_examples
 from equipoise.norms._moving import set_moving
+from equipoise.norms.kernels.groups import Statistics, grouped_norm_plain, split_examples
 
 CUDA = torch.cuda.is_available()
 HAS_TRITON = importlib.util.find_spec("triton") is not None
@@ -60,7 +60,7 @@ def inputs(shape, dtype, layout):
     [(*case, torch.float32) for case in CASES] + [(*case, dtype) for case in CASES[:2] for dtype in HALVES],
 )
 def test_values_and_gradients(shape, examples, groups, dtype, layout):
-    from equipoise.norms._triton_blocks import BlockNormTriton
+    from equipoise.norms.kernels.triton_blocks import BlockNormTriton
 
     x, weight, bias, grad = inputs(shape, dtype, layout)
     size, blocks = split_examples(shape[0], examples, x[0].numel() // groups)
@@ -80,7 +80,7 @@ def test_values_and_gradients(shape, examples, groups, dtype, layout):
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_without_gamma_and_beta(layout):
-    from equipoise.norms._triton_blocks import BlockNormTriton
+    from equipoise.norms.kernels.triton_blocks import BlockNormTriton
 
     x, _, _, grad = inputs((7, 6, 3, 3), torch.float32, layout)
     y = BlockNormTriton.apply(x, None, None, 2, 4, 3, 1e-5)[0]
@@ -93,7 +93,7 @@ def test_without_gamma_and_beta(layout):
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_far_from_zero(layout):
     """Mean 1e4, deviation 2, float32: sums around 0 would leave nothing of the variance."""
-    from equipoise.norms._triton_blocks import BlockNormTriton
+    from equipoise.norms.kernels.triton_blocks import BlockNormTriton
 
     x = inputs((4, 6, 20, 20), torch.float32, layout)[0].detach() + 1e4
     y = BlockNormTriton.apply(x, None, None, 2, 2, 3, 1e-5)[0]
@@ -102,7 +102,7 @@ def test_far_from_zero(layout):
 
 
 def test_it_can_be_differentiated_twice():
-    from equipoise.norms._triton_blocks import BlockNormTriton
+    from equipoise.norms.kernels.triton_blocks import BlockNormTriton
 
     x, weight, bias, _ = inputs((5, 4, 2, 2), torch.float32, "contiguous")
     seconds = []
@@ -124,7 +124,7 @@ def test_it_can_be_differentiated_twice():
     ],
 )
 def test_example_weighing(shape, groups, dtype, layout):
-    from equipoise.norms._triton_blocks import weighed_groups
+    from equipoise.norms.kernels.triton_blocks import weighed_groups
 
     x, weight, bias, _ = inputs(shape, dtype, layout)
     mean, var = torch.randn(shape[1], device=DEVICE), torch.rand(shape[1], device=DEVICE) + 0.5
@@ -139,7 +139,7 @@ def test_example_weighing(shape, groups, dtype, layout):
 
 @pytest.mark.parametrize("mean", [0.5, 2e4])
 def test_moving_variance(mean):
-    from equipoise.norms._triton_moving import moving_variance_triton
+    from equipoise.norms.kernels.triton_moving import moving_variance_triton
 
     state = [torch.zeros(300, device=DEVICE) for _ in range(3)]
     var = torch.rand(300, device=DEVICE) + 0.1

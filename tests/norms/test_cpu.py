@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from equipoise.norms import example_weighted_norm
-from equipoise.norms._cpu import block_norm
-from equipoise.norms._groups import grouped_norm_plain, split_examples
+from equipoise.norms.kernels.cpu import block_norm
+from equipoise.norms.kernels.groups import grouped_norm_plain, split_examples
 
 LAYOUTS = [torch.contiguous_format, torch.channels_last]
 # (N, C, H, W), examples in a block, channel groups

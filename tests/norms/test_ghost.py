@@ -9,7 +9,7 @@ from torch import nn
 
 from equipoise.core import Spec
 from equipoise.norms import GhostBatchNorm2d
-from equipoise.norms._groups import Block, grouped_norm, grouped_norm_plain, split_examples
+from equipoise.norms.kernels.groups import Block, grouped_norm, grouped_norm_plain, split_examples
 
 LAYOUTS = [torch.contiguous_format, torch.channels_last]
 MAPS = st.sampled_from([(1, 1), (1, 2), (3, 2)])

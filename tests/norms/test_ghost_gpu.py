@@ -11,8 +11,8 @@ import torch
 from torch import nn
 
 from equipoise.norms import BatchNorm2d, BatchRenorm2d, GhostBatchNorm2d, example_weighted_norm, set_example_weight
-from equipoise.norms._groups import Statistics, grouped_norm_plain, split_examples
 from equipoise.norms._moving import moving_variance, set_moving
+from equipoise.norms.kernels.groups import Statistics, grouped_norm_plain, split_examples
 
 CUDA = torch.cuda.is_available()
 HAS_TRITON = importlib.util.find_spec("triton") is not None
@@ -53,7 +53,7 @@ def inputs(shape, layout, dtype, mean=1.5):
 @pytest.mark.parametrize("dtype", TOLERANCE)
 @pytest.mark.parametrize(("shape", "ghost_size"), CASES)
 def test_values_gradients_and_statistics(shape, ghost_size, dtype, layout):
-    from equipoise.norms._triton import GhostNormTriton
+    from equipoise.norms.kernels.triton import GhostNormTriton
 
     x, weight, bias, grad = inputs(shape, layout, dtype)
     size, blocks = split_examples(shape[0], ghost_size, shape[2] * shape[3])
@@ -74,7 +74,7 @@ def test_values_gradients_and_statistics(shape, ghost_size, dtype, layout):
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_without_gamma_and_beta_and_in_half(layout):
-    from equipoise.norms._triton import GhostNormTriton
+    from equipoise.norms.kernels.triton import GhostNormTriton
 
     x, weight, _, grad = inputs((6, 5, 3, 3), layout, torch.float16)
     bare = GhostNormTriton.apply(x, None, None, 2, 3, 1e-5)[0]
@@ -89,7 +89,7 @@ def test_without_gamma_and_beta_and_in_half(layout):
 @pytest.mark.parametrize("shape", [(8, 3, 6, 6), (4, 2, 104, 96)])
 def test_far_from_zero(shape, layout):
     """Mean 1e4, deviation 2, float32: sums around 0 would leave nothing of the variance."""
-    from equipoise.norms._triton import GhostNormTriton
+    from equipoise.norms.kernels.triton import GhostNormTriton
 
     x, _, _, _ = inputs(shape, layout, torch.float32, mean=1e4)
     y, _, var = GhostNormTriton.apply(x, None, None, 2, shape[0] // 2, 1e-5)
@@ -100,7 +100,7 @@ def test_far_from_zero(shape, layout):
 
 
 def test_it_can_be_differentiated_twice():
-    from equipoise.norms._triton import GhostNormTriton
+    from equipoise.norms.kernels.triton import GhostNormTriton
 
     x, weight, bias, _ = inputs((4, 3, 2, 2), "contiguous", torch.float32)
     seconds = []
@@ -117,7 +117,7 @@ def test_it_can_be_differentiated_twice():
 @pytest.mark.parametrize("parts", [1, 3, 70])
 @pytest.mark.parametrize("mean", [0.5, 2e4])
 def test_moving_averages(parts, mean):
-    from equipoise.norms._triton_moving import update_moving_triton
+    from equipoise.norms.kernels.triton_moving import update_moving_triton
 
     channels, size = 5, 4
     x = torch.randn(parts * size - 1, channels, 6, dtype=torch.float64) + mean
@@ -139,7 +139,7 @@ def test_moving_averages(parts, mean):
 @pytest.mark.parametrize("dtype", TOLERANCE)
 @pytest.mark.parametrize("shape", [(3, 5, 7, 7), (2, 70, 1, 1), (2, 3, 80, 80), (4, 16, 32, 32)])
 def test_example_weighing(shape, dtype, layout):
-    from equipoise.norms._triton_weighing import example_weighted_triton
+    from equipoise.norms.kernels.triton_weighing import example_weighted_triton
 
     x, weight, bias, _ = inputs(shape, layout, dtype)
     mean, var = torch.randn(shape[1], device=DEVICE), torch.rand(shape[1], device=DEVICE) + 0.5

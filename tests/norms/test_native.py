@@ -9,7 +9,7 @@ from torch import nn
 
 from equipoise import native
 from equipoise.norms import BatchNorm2d, GhostBatchNorm2d, example_weighted_norm
-from equipoise.norms._groups import Block, grouped_norm
+from equipoise.norms.kernels.groups import Block, grouped_norm
 
 EPS = 1e-5
 LAYOUTS = [torch.contiguous_format, torch.channels_last]

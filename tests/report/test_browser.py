@@ -10,7 +10,7 @@ import torch
 from equipoise.report import collect, render_page, write_report
 from equipoise.store import Store
 from equipoise.study import Study
-from equipoise.study.runner import do, jobs_of
+from equipoise.study.run.job import do, jobs_of
 
 pytestmark = pytest.mark.browser
 

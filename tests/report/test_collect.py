@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from equipoise.analysis import mean_interval
-from equipoise.analysis.looks import Looks
-from equipoise.analysis.sequential import Round, Rounds
+from equipoise.analysis.statistics.looks import Looks
+from equipoise.analysis.statistics.sequential import Round, Rounds
 from equipoise.core import EquipoiseError
 from equipoise.report import collect
 from equipoise.report.collect import estimate, estimates

@@ -11,7 +11,7 @@ from rich.console import Console
 from equipoise.core import EquipoiseError
 from equipoise.report import collect, print_status, status_of, write_report
 from equipoise.report.provenance import provenance
-from equipoise.report.sections import sections_of
+from equipoise.report.sections.all import sections_of
 from equipoise.store import Store
 
 ODD = ["", "{", "[]", "{}", "null", '{"methods": 3}', '{"openings": {}}', '{"looks": 1}', '{"checksum": 1}']

@@ -5,8 +5,8 @@ import json
 import numpy as np
 import pytest
 
-from equipoise.analysis.looks import Looks
-from equipoise.analysis.sequential import Round, Rounds
+from equipoise.analysis.statistics.looks import Looks
+from equipoise.analysis.statistics.sequential import Round, Rounds
 from equipoise.report import collect, write_report
 from equipoise.store import Store
 

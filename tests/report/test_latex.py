@@ -6,10 +6,10 @@ import subprocess
 
 import pytest
 
-from equipoise.escaping import latex as escaped
+from equipoise.core.escaping import latex as escaped
 from equipoise.report import collect, paper_table, render_latex
-from equipoise.report.paper import Grid
-from equipoise.report.tables import Cell
+from equipoise.report.render.paper import Grid
+from equipoise.report.render.tables import Cell
 
 
 def test_a_table_in_full():

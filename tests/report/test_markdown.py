@@ -5,8 +5,8 @@ import re
 from markupsafe import Markup
 
 from equipoise.report import Section, collect, render_grid, render_markdown
-from equipoise.report.paper import Grid
-from equipoise.report.tables import Cell
+from equipoise.report.render.paper import Grid
+from equipoise.report.render.tables import Cell
 
 
 def test_says_what_it_should(store, demo):

@@ -11,7 +11,7 @@ import pytest
 from equipoise.analysis import METRICS
 from equipoise.core import EquipoiseError
 from equipoise.report import paper_table, table_by_ratio, table_csv
-from equipoise.report.tables import USUAL
+from equipoise.report.render.tables import USUAL
 
 
 def with_ratio(results, ratio, **task):

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from equipoise.analysis.looks import Looks
-from equipoise.analysis.sequential import Round, Rounds
+from equipoise.analysis.statistics.looks import Looks
+from equipoise.analysis.statistics.sequential import Round, Rounds
 from equipoise.core import EquipoiseError
 from equipoise.report import collect, seal_notes, still_to_do, write_report
 from equipoise.report.provenance import provenance

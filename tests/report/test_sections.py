@@ -5,8 +5,9 @@ import json
 import pytest
 from markupsafe import Markup
 
-from equipoise.report import Section, render_page, sections, write_report
-from equipoise.report.sections import read_trials, sections_of
+from equipoise.report import Section, render_page, write_report
+from equipoise.report.sections import all as sections
+from equipoise.report.sections.all import read_trials, sections_of
 
 TUNED = {
     "schema": 1, "metric": "balanced_accuracy", "higher_is_better": True,

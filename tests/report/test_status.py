@@ -6,8 +6,8 @@ import math
 import pytest
 from rich.console import Console
 
-from equipoise.analysis.looks import Looks
-from equipoise.analysis.sequential import Round, Rounds
+from equipoise.analysis.statistics.looks import Looks
+from equipoise.analysis.statistics.sequential import Round, Rounds
 from equipoise.report import print_status, status_of
 from equipoise.store.underway import note_epoch
 

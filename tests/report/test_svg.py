@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import equipoise.report
-from equipoise.report.svg import COLOURS, SHAPES, Scale, colour, decimals, limits, marker
+from equipoise.report.render.svg import COLOURS, SHAPES, Scale, colour, decimals, limits, marker
 
-CSS = (Path(equipoise.report.__file__).parent / "page.css").read_text()
+CSS = (Path(equipoise.report.__file__).parent / "render" / "page.css").read_text()
 
 
 def palette(theme):

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from equipoise.core import EquipoiseError
-from equipoise.files import checksum, sealed, unsealed
+from equipoise.core.files import checksum, sealed, unsealed
 from equipoise.store import Comparison, Damaged, Record, Store
 from equipoise.store.checked_json import from_bytes, to_bytes
 

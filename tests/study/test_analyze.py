@@ -22,15 +22,16 @@ from equipoise.data import load_task
 from equipoise.report import write_report
 from equipoise.store import Store
 from equipoise.study import Asked, Interrupted, Study, analyze_study, jobs_of
-from equipoise.study.analyze import analysis_markdown, analyze
-from equipoise.study.analyze import elsewhere as elsewhere_module
-from equipoise.study.analyze.measure import measure
-from equipoise.study.analyze.predictions import between_methods, votes
-from equipoise.study.analyze.predictor import predictor_of
-from equipoise.study.analyze.subjects import Subject, drawn, estimate, few_of, network_of, plain, subjects_of
-from equipoise.study.analyze.transfer import Other, fit_images
-from equipoise.study.analyze.weights import effective_number
-from equipoise.study.runner import do
+from equipoise.study.probe import analysis_markdown
+from equipoise.study.probe import elsewhere as elsewhere_module
+from equipoise.study.probe import probe as analyze
+from equipoise.study.probe.measure import measure
+from equipoise.study.probe.predictions import between_methods, votes
+from equipoise.study.probe.predictor import predictor_of
+from equipoise.study.probe.subjects import Subject, drawn, estimate, few_of, network_of, plain, subjects_of
+from equipoise.study.probe.transfer import Other, fit_images
+from equipoise.study.probe.weights import effective_number
+from equipoise.study.run.job import do
 from equipoise.train import Recipe, predict
 
 CPU = torch.device("cpu")

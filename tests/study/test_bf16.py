@@ -8,10 +8,11 @@ import torch
 
 from equipoise.core import EquipoiseError
 from equipoise.store import Store
-from equipoise.study import Clock, Study, bf16
-from equipoise.study.bf16 import VARIABLE, Finding, bf16_here, check_precision, tried_out
-from equipoise.study.executor import Workers
-from equipoise.study.runner import jobs_of
+from equipoise.study import Clock, Study
+from equipoise.study.run import bf16
+from equipoise.study.run.bf16 import VARIABLE, Finding, bf16_here, check_precision, tried_out
+from equipoise.study.run.job import jobs_of
+from equipoise.study.run.workers import Workers
 from equipoise.train import Recipe
 
 CPU = torch.device("cpu")

@@ -15,10 +15,11 @@ from equipoise.cli import app
 from equipoise.core import EquipoiseError
 from equipoise.report import collect
 from equipoise.store import Damaged, Store
-from equipoise.study import Study, analyze_study, jobs_of, runner
-from equipoise.study.analyze import Asked
-from equipoise.study.drive import set_aside_damaged
-from equipoise.study.tensorboard import EventFile
+from equipoise.study import Study, analyze_study, jobs_of
+from equipoise.study.probe import Asked
+from equipoise.study.run import job as runner
+from equipoise.study.run.study import set_aside_damaged
+from equipoise.study.run.tensorboard import EventFile
 from equipoise.train import Stopped
 
 CPU = torch.device("cpu")

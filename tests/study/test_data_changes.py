@@ -14,8 +14,8 @@ from equipoise.data import DataError, load_task
 from equipoise.report import collect
 from equipoise.store import Record, Store, now
 from equipoise.study import Study, bound
-from equipoise.study.analyze.subjects import subjects_of
 from equipoise.study.binding import refuse_other_data
+from equipoise.study.probe.subjects import subjects_of
 from equipoise.train import Recipe, TaskChoice
 
 Image = pytest.importorskip("PIL.Image")

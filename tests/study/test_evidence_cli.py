@@ -6,7 +6,7 @@ import sys
 import pytest
 from typer.testing import CliRunner
 
-from equipoise.analysis.sequential import Rounds
+from equipoise.analysis.statistics.sequential import Rounds
 from equipoise.cli import app
 from equipoise.core import EquipoiseError
 from equipoise.store import Store

@@ -2,7 +2,7 @@
 
 import pytest
 
-from equipoise.study.pace import Pace
+from equipoise.study.run.pace import Pace
 
 EPOCHS = 10
 

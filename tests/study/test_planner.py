@@ -12,15 +12,15 @@ from rich.console import Console
 from scipy import stats
 
 from equipoise.analysis import compare
-from equipoise.analysis.power import claim_power, detectable_effect, pairs_needed
+from equipoise.analysis.statistics.power import claim_power, detectable_effect, pairs_needed
 from equipoise.core import EquipoiseError
 from equipoise.store import Record, Store
 from equipoise.study import Budget, Clock, Study, find_spread, forecast, jobs_of, new_rounds, print_looks, print_plan
-from equipoise.study import cost as cost_file
-from equipoise.study.child import Failed
-from equipoise.study.cost import START_SECONDS, Cost, measured_seconds
-from equipoise.study.planner import Spread
-from equipoise.study.runner import device_name
+from equipoise.study.plan import cost as cost_file
+from equipoise.study.plan.cost import START_SECONDS, Cost, measured_seconds
+from equipoise.study.plan.plan import Spread
+from equipoise.study.run.child import Failed
+from equipoise.study.run.job import device_name
 
 CPU = torch.device("cpu")
 WITHOUT_GPU = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA GPU")

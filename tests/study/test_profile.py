@@ -8,9 +8,10 @@ import torch
 from rich.console import Console
 
 from equipoise.store import Store
-from equipoise.study import Study, jobs_of, print_profile, profile
-from equipoise.study.child import Failed
-from equipoise.study.runner import do
+from equipoise.study import Study, jobs_of, print_profile
+from equipoise.study.run import profile
+from equipoise.study.run.child import Failed
+from equipoise.study.run.job import do
 from equipoise.train import StepTimes, Stopped
 
 CPU = torch.device("cpu")

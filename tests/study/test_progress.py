@@ -7,7 +7,7 @@ import torch.nn.functional as F
 
 from equipoise.data import load_task
 from equipoise.models import PlanarHead
-from equipoise.study.progress import LEAST, Progress, _part
+from equipoise.study.run.watch_classes import LEAST, Progress, _part
 from equipoise.train import Fitting, Recipe, Run, Stopped, fit_one
 
 CPU = torch.device("cpu")

@@ -8,12 +8,13 @@ import pytest
 import torch
 
 from equipoise.data import Split
-from equipoise.imbalance.logit_adjust import LogitAdjust
-from equipoise.imbalance.temperature import Temperature
-from equipoise.norms.example_weighing import ExampleWeighing
+from equipoise.imbalance.posthoc.logit_adjust import LogitAdjust
+from equipoise.imbalance.posthoc.temperature import Temperature
+from equipoise.norms.example_weighing.posthoc import ExampleWeighing
 from equipoise.report import collect
 from equipoise.store import Store
-from equipoise.study import Study, jobs_of, runner
+from equipoise.study import Study, jobs_of
+from equipoise.study.run import job as runner
 
 CPU = torch.device("cpu")
 METHODS = {

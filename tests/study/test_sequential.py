@@ -8,12 +8,13 @@ import pytest
 import torch
 from rich.console import Console
 
-from equipoise.analysis.sequential import Rounds
+from equipoise.analysis.statistics.sequential import Rounds
 from equipoise.core import EquipoiseError
 from equipoise.report import collect, seal_notes, still_to_do
 from equipoise.store import Record, Store
-from equipoise.study import Budget, Interrupted, Study, jobs_of, new_rounds, run_study, run_until_decided, sequential
-from equipoise.study.sequential import paired_scores
+from equipoise.study import Budget, Interrupted, Study, jobs_of, new_rounds, run_study, run_until_decided
+from equipoise.study.plan import rounds as sequential
+from equipoise.study.plan.rounds import paired_scores
 
 CPU = torch.device("cpu")
 PLAIN = {

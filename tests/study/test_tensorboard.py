@@ -6,7 +6,7 @@ import struct
 import pytest
 
 from equipoise.store import Record
-from equipoise.study.tensorboard import EventFile, TensorBoard, crc32c, framed
+from equipoise.study.run.tensorboard import EventFile, TensorBoard, crc32c, framed
 
 CURVES = {"train_loss": [2.0, 1.0, 0.5], "valid_accuracy": [0.25, None, 0.75]}
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from equipoise.analysis.priority import read_priority
+from equipoise.analysis.statistics.priority import read_priority
 from equipoise.core import EquipoiseError
 from equipoise.store import Record
 from equipoise.study import Study, Tuning

@@ -21,8 +21,8 @@ from equipoise.cli import app
 from equipoise.core import EquipoiseError
 from equipoise.store import Store
 from equipoise.study import Study, tune_study, write_outcome
-from equipoise.study.executor import Event
-from equipoise.study.runner import do
+from equipoise.study.run.job import do
+from equipoise.study.run.workers import Event
 from equipoise.study.tune import drive
 from equipoise.train import Mistakes
 

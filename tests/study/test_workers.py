@@ -15,10 +15,12 @@ import torch
 
 from equipoise.core import EquipoiseError
 from equipoise.store import Store
-from equipoise.study import Study, executor, jobs_of, runner
-from equipoise.study.child import NO_GUARD, Child, Death, Failed, Trouble, ask
-from equipoise.study.runner import record_death
-from equipoise.study.trouble import ran_out_of_memory
+from equipoise.study import Study, jobs_of
+from equipoise.study.run import job as runner
+from equipoise.study.run import workers as executor
+from equipoise.study.run.child import NO_GUARD, Child, Death, Failed, Trouble, ask
+from equipoise.study.run.job import record_death
+from equipoise.study.run.trouble import ran_out_of_memory
 from equipoise.train import Recipe
 
 CPU = torch.device("cpu")

@@ -7,7 +7,7 @@ import torch
 from equipoise.analysis import evaluate
 from equipoise.core import cards
 from equipoise.store import Store
-from equipoise.study.runner import do, jobs_of
+from equipoise.study.run.job import do, jobs_of
 from equipoise.train import DIALS, Recipe
 
 TASK = {"name": "digits", "imbalance": "long_tailed", "ratio": 20}

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 import torch
 
+from equipoise.core.files import sealed, unsealed
 from equipoise.data import load_task
-from equipoise.files import sealed, unsealed
 from equipoise.train import Fitting, Recipe, Run, fit_one
 
 

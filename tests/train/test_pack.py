@@ -7,7 +7,7 @@ import torch
 from equipoise.analysis import evaluate
 from equipoise.core import cards
 from equipoise.data import load_task
-from equipoise.study import engine
+from equipoise.study.run import hardware as engine
 from equipoise.train import (
     Diverged,
     Fitting,

@@ -7,8 +7,7 @@ from functools import cache
 import torch
 from torch import Tensor
 
-from ... import checks
-from ...core import register
+from ...core import checks, register
 from ._base import LARGEST_IMAGE, Augment, check_images, check_switch
 from ._operations import OPERATIONS, operate
 from .crop_flip import crop_flip

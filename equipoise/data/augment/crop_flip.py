@@ -6,8 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from ... import checks
-from ...core import register
+from ...core import checks, register
 from ._base import LARGEST_IMAGE, Augment, check_images, check_switch, coin
 
 

@@ -6,8 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from ... import checks
-from ...core import full_precision
+from ...core import checks, full_precision
 from ._base import LARGEST_IMAGE, as_pixels, check_images
 
 

@@ -8,8 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ... import checks
-from ...core import register
+from ...core import checks, register
 from ._base import Augment, check_images, check_switch, coin, read_between
 from .inputs import check_size
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from ... import checks
-from ...core import register
+from ...core import checks, register
 from ._base import Augment, check_images, check_switch, coin, read_between
 
 

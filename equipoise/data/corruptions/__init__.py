@@ -16,8 +16,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from ... import checks
-from ...core import known
+from ...core import checks, known
 from .blur import defocus_blur, glass_blur, motion_blur, zoom_blur
 from .digital import contrast, elastic_transform, pixelate
 from .jpeg import jpeg_compression

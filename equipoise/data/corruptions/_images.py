@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ... import checks
+from ...core import checks
 
 SIDE = 32  # of the images that the published constants are for
 

@@ -10,9 +10,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from ... import checks
-from ...core import register
-from ...words import shown as in_words
+from ...core import checks, register
+from ...core.words import shown as in_words
 from ..content import content_of, digests_of
 from ..decode import DataError
 from ..image_files import ImageFiles

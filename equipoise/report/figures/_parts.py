@@ -9,9 +9,9 @@ from typing import TypeVar
 
 from markupsafe import Markup
 
+from ..render.svg import Scale, decimals, line, path, tag
+from ..render.words import cut, interval, number, value
 from ..results import Estimate, Method, Results
-from ..svg import Scale, decimals, line, path, tag
-from ..words import cut, interval, number, value
 
 NOTHING = Markup("")
 PANEL, LEFT, RIGHT, TOP, BOTTOM = 372.0, 38.0, 364.0, 30.0, 208.0  # a panel's width, and where its plot lies

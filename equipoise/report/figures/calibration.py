@@ -6,9 +6,9 @@ import math
 
 from markupsafe import Markup
 
+from ..render.svg import Scale, drawing, line, marker, path, series, tag
+from ..render.words import number, value
 from ..results import Bin, Method, Results
-from ..svg import Scale, drawing, line, marker, path, series, tag
-from ..words import number, value
 from ._parts import LEFT, NOTHING, PANEL, RIGHT, TOP, back_to_front, heading, rules
 
 FOOT = 262.0  # lower than other panels: the plot is near square

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 
 from markupsafe import Markup
 
+from ..render.svg import Scale, drawing, line, marker, path, series, tag
+from ..render.words import cut, number
 from ..results import Estimate, Method, Results
-from ..svg import Scale, drawing, line, marker, path, series, tag
-from ..words import cut, number
 from ._parts import BOTTOM, LEFT, MANY_CLASSES, NOTHING, PANEL, RIGHT, TOP, back_to_front, heading, rules, runs_of, said
 
 GROUPS = 10  # of many classes, neighbours by size are drawn as so many means

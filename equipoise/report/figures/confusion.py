@@ -8,9 +8,9 @@ from collections.abc import Sequence
 
 from markupsafe import Markup
 
+from ..render.svg import drawing, series, tag
+from ..render.words import cut, number
 from ..results import Method, Results
-from ..svg import drawing, series, tag
-from ..words import cut, number
 from ._parts import MANY_CLASSES, NOTHING, PANEL, heading, runs_of
 
 GROUPS = 20  # of many classes, neighbours by size share a row and a column

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 from markupsafe import Markup
 
+from ..render.svg import Scale, drawing, limits, path, series, tag
+from ..render.words import is_share, title_of
 from ..results import Estimate, Method, Results
-from ..svg import Scale, drawing, limits, path, series, tag
-from ..words import is_share, title_of
 from ._parts import BOTTOM, LEFT, NOTHING, PANEL, RIGHT, TOP, back_to_front, heading, rules, said
 
 MOST_POINTS = 150  # of a line that is 330 pixels wide

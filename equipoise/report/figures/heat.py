@@ -9,9 +9,9 @@ from itertools import groupby, pairwise
 
 from markupsafe import Markup
 
+from ..render.svg import colour, drawing, marker, path, series, tag
+from ..render.words import cut, number
 from ..results import Method, Results
-from ..svg import colour, drawing, marker, path, series, tag
-from ..words import cut, number
 from ._parts import NOTHING, PANEL, heading
 
 LEVELS = 24  # of strength; cells of one level are one path, so that a large matrix is a small file

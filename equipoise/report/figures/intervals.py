@@ -6,10 +6,10 @@ import math
 
 from markupsafe import Markup
 
-from ...analysis.priority import ALL_METRICS
+from ...analysis.statistics.priority import ALL_METRICS
+from ..render.svg import Scale, decimals, drawing, limits, line, marker, series, tag
+from ..render.words import cut, interval, is_share, number, title_of, value
 from ..results import Method, Results
-from ..svg import Scale, decimals, drawing, limits, line, marker, series, tag
-from ..words import cut, interval, is_share, number, title_of, value
 from ._parts import NOTHING, PANEL, bar, heading
 
 MOST_ROWS = 12  # so many fit on the first screen with the question and the answer

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
+from ..render.svg import Scale, decimals, drawing, limits, line, marker, path, series, tag
+from ..render.words import cut, number
 from ..results import Estimate, Method, Results
-from ..svg import Scale, decimals, drawing, limits, line, marker, path, series, tag
-from ..words import cut, number
 from ._parts import BOTTOM, LEFT, NOTHING, PANEL, RIGHT, TOP, back_to_front, bar, heading, rules
 
 Curve = Sequence[tuple[float, Estimate]]  # (place, value at it)

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
+from ..render.svg import Scale, drawing, line, marker, path, series, tag
+from ..render.words import cut, number
 from ..results import Method, Results
-from ..svg import Scale, drawing, line, marker, path, series, tag
-from ..words import cut, number
 from ._parts import NOTHING, heading
 from .heat import Rows, Shades, cells
 

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 
 from markupsafe import Markup
 
+from ..render.svg import Scale, drawing, limits, marker, series, tag
+from ..render.words import number
 from ..results import Results
-from ..svg import Scale, drawing, limits, marker, series, tag
-from ..words import number
 from ._parts import BOTTOM, LEFT, NOTHING, PANEL, RIGHT, TOP, back_to_front, heading, rules
 
 Pairs = Mapping[str, Sequence[tuple[float, float]]]  # method -> (x, y) of each of its runs

@@ -9,9 +9,9 @@ from typing import Any
 
 from markupsafe import Markup
 
+from ..render.svg import Scale, drawing, limits, line, marker, path, series, tag
+from ..render.words import cut, is_share, title_of
 from ..results import Estimate, Results
-from ..svg import Scale, drawing, limits, line, marker, path, series, tag
-from ..words import cut, is_share, title_of
 from ._parts import BOTTOM, LEFT, NOTHING, PANEL, RIGHT, TOP, heading, rules, said
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...analysis import METRICS, Metric
-from ...analysis.priority import ALL_METRICS, Priority, score
+from ...analysis.statistics.priority import ALL_METRICS, Priority, score
 from ...store import Record, Store
 
 

@@ -7,9 +7,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ... import checks
-from ...core import EquipoiseError, did_you_mean
-from ...words import shown
+from ...core import EquipoiseError, checks, did_you_mean
+from ...core.words import shown
 
 DIGITS = 3  # significant digits of a value that a search makes up: a finer one would be noise, and hard to read
 MOST_VALUES = 1_000

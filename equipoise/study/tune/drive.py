@@ -10,14 +10,14 @@ from rich.console import Console
 from rich.markup import escape
 
 from ...core import EquipoiseError
+from ...core.words import counted
 from ...store import Store
 from ...train import Recipe
-from ...words import counted
 from ..binding import bound
-from ..child import check_guard
-from ..drive import Display, Interrupted, _stop_on_interrupt, on_ctrl_c, set_aside_damaged
-from ..executor import Workers
-from ..runner import Job, jobs_of
+from ..run.child import check_guard
+from ..run.job import Job, jobs_of
+from ..run.study import Display, Interrupted, _stop_on_interrupt, on_ctrl_c, set_aside_damaged
+from ..run.workers import Workers
 from ..study import Study
 from .aim import Aim
 from .method import MethodTuning

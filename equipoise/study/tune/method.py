@@ -7,9 +7,9 @@ from dataclasses import replace
 from typing import Protocol
 
 from ...core import EquipoiseError
+from ...core.words import counted
 from ...store import Store
 from ...train import Recipe
-from ...words import counted
 from .aim import Aim
 from .space import Point, Space
 from .trial import Trial, score

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ...analysis.priority import ALL_METRICS
+from ...analysis.statistics.priority import ALL_METRICS
 from ...core import EquipoiseError
 from ...train import Recipe
 from ..study import Study

@@ -10,13 +10,12 @@ from dataclasses import replace
 
 import torch
 
-from ... import checks
-from ...analysis.priority import ALL_METRICS, check_classes
-from ...core import EquipoiseError, Output, Spec
+from ...analysis.statistics.priority import ALL_METRICS, check_classes
+from ...core import EquipoiseError, Output, Spec, checks
+from ...core.words import counted
 from ...data import Task, load_task
 from ...store import Store
 from ...train import Mistakes, Recipe, TaskChoice
-from ...words import counted
 from ..study import Study
 from .grid import GridSearch
 from .method import Search

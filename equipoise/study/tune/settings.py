@@ -6,10 +6,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from ... import checks
-from ...core import did_you_mean, known
+from ...core import checks, did_you_mean, known
+from ...core.words import shown
 from ...train import Mistakes, Recipe
-from ...words import shown
 from .space import flat, has, space_of
 
 SAMPLERS = ("grid", "tpe", "random")

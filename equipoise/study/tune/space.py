@@ -12,8 +12,8 @@ from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 from ...core import Card, EquipoiseError, Spec, card, did_you_mean, known
+from ...core.words import shown
 from ...train import DIALS, Mistakes, Plan, Recipe
-from ...words import shown
 from .axis import Axis, around, read_axis
 
 Point = dict[str, Any]  # dial -> value

@@ -15,11 +15,11 @@ from rich.markup import escape
 from rich.table import Table
 
 from ... import __version__
-from ...analysis.priority import ALL_METRICS, WORDS
-from ...escaping import csv_cell
+from ...analysis.statistics.priority import ALL_METRICS, WORDS
+from ...core.escaping import csv_cell
+from ...core.words import counted
 from ...store import SCHEMA, Store, now
 from ...train import Recipe
-from ...words import counted
 from ..study import Study
 from .outcome import MethodOutcome, Outcome, sensitivity, tuned_study
 from .space import options_of

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 from torch import nn
 
-from ... import checks
-from ...core import Batch, EquipoiseError, signature_repr
+from ...core import Batch, EquipoiseError, checks, signature_repr
 from ...models import HeadFactory, Network
 from ..objective import Terms
 

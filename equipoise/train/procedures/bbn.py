@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor, nn
 
-from ... import checks
-from ...core import Batch, EquipoiseError, Output, register
+from ...core import Batch, EquipoiseError, Output, checks, register
 from ...models import HeadFactory, Network, TorchNetwork
 from ...models._base import kaiming_
 from ..objective import Terms

@@ -10,9 +10,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from ... import checks
-from ...core import Batch, full_precision, register
-from ...models.cosine import unit
+from ...core import Batch, checks, full_precision, register
+from ...models.heads.cosine import unit
 from ..objective import Terms
 from ._base import Deferred
 

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor, nn
 
-from ... import checks
-from ...core import Batch, register
+from ...core import Batch, checks, register
 from ..objective import Terms
 from ._base import Procedure
 from ._meta import meta_loss, meta_pool, virtual_step

@@ -8,10 +8,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from ... import checks
-from ...core import Batch, EquipoiseError, full_precision, register
+from ...core import Batch, EquipoiseError, checks, full_precision, register
 from ...models import MetaEmbeddingHead, Network
-from ...models.meta_embedding import squared_distances
+from ...models.heads.meta_embedding import squared_distances
 from ..objective import Terms
 from ._base import Deferred
 

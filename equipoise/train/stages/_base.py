@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from torch import nn
 
-from ... import checks
+from ...core import checks
 from ...models import Network
 from ..plan import Plan
 

@@ -13,7 +13,7 @@ from equipoise.report.figures.lines import Axis, Values, line_panel, mark_panel,
 from equipoise.report.figures.multiples import LayerPair, distance_densities, feature_maps, layer_maps
 from equipoise.report.figures.scatter import scatter_panel
 from equipoise.report.results import Estimate
-from equipoise.report.sections import sections_of
+from equipoise.report.sections.all import sections_of
 
 NAMES = ["plain", "balanced_softmax", "ldam", "focal"]
 LAYERS = ["stem", "stage1", "features"]

@@ -1,0 +1,1 @@
+"""How good predictions are: accuracy, calibration, robustness."""

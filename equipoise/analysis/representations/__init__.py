@@ -1,0 +1,1 @@
+"""What networks made of the images: similarity, separation, spectra, transfer."""

@@ -1,0 +1,1 @@
+"""Whether a difference is real: tests, intervals, power, verdicts."""

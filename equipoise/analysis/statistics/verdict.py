@@ -1,0 +1,228 @@
+"""Who is better than the baseline, by how much, how surely, and how many more seeds would settle the rest."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any, Literal
+
+import numpy as np
+
+from .._arrays import Floats
+from .._kinds import Array
+from . import _sentences
+from ._paired import Evidence, Pair, Paired, mean
+from .family import Family
+from .looks import Looks
+from .priority import ALL_METRICS
+from .tests import mean_interval, seeds_needed
+
+Standing = Literal["better", "worse", "not separable", "baseline", "no data"]
+
+
+@dataclass(frozen=True)
+class MethodResult:
+    """One method: its own runs (n, mean, low, high), and its difference to the baseline over the pairs they share.
+
+    `difference` is method minus baseline in the metric's own direction: below 0 is good where lower is better.
+    Intervals are Student t at confidence 1 - alpha, each on its own. Nan is "not known": of an interval from fewer
+    than two values, of every comparison of the baseline with itself, of a method without pairs ("no data").
+    `seeds_needed` is the number of pairs in all that would settle a "not separable"; None if that is not the standing,
+    or no such number is known. `tier` is None for a method without pairs. `p` is that of the data alone, `p_holm` has
+    all corrections in it; both are of `n_judged` pairs, fewer than `n_pairs` where a claim was made before others were
+    added. `look` is the number, from 1, of the look that judged the method, in a study that adds seeds in rounds; else
+    None.
+    """
+
+    name: str
+    n: int
+    mean: float
+    low: float
+    high: float
+    difference: float
+    diff_low: float
+    diff_high: float
+    n_pairs: int
+    p: float
+    p_holm: float
+    standing: Standing
+    seeds_needed: int | None
+    tier: int | None
+    look: int | None = None
+    n_judged: int = 0
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a comparison found; `methods` are ranked by their difference to the baseline, best first.
+
+    Where no run is missing this is the order of the means. Where some are, means of unlike seeds are not compared: a
+    method that fails on hard seeds would win. Methods without pairs follow by their mean, those without runs last.
+
+    `gone` are methods that count in the correction though they are asked for no more, `share` is the part of alpha that
+    claims could spend, `left` what a further look would have, and `notes` say what else counts: see `analysis.family`.
+    """
+
+    baseline: str
+    metric: str
+    higher_is_better: bool
+    alpha: float
+    n_seeds: int
+    methods: tuple[MethodResult, ...]
+    looks: Looks | None = None
+    gone: tuple[str, ...] = ()
+    share: float = 1.0
+    left: float = 1.0
+    notes: tuple[str, ...] = ()
+
+    def sentences(self) -> list[str]:
+        """The verdict in plain words, with the numbers behind every claim."""
+        return _sentences.sentences(self)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON, which has no nan: None instead."""
+        data = asdict(self)
+        data["methods"] = [{key: _none_for_nan(value) for key, value in row.items()} for row in data["methods"]]
+        return data
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Verdict:
+        """The verdict that `to_dict` wrote; what else is there, as in a report's verdict.json, is passed over."""
+        floats = {field.name for field in fields(MethodResult) if field.type == "float"}
+        rows: list[dict[str, Any]] = [
+            {k: math.nan if v is None and k in floats else v for k, v in row.items()} for row in data["methods"]
+        ]
+        looks = Looks.from_dict(data["looks"]) if data.get("looks") else None
+        own = {field.name: data[field.name] for field in fields(cls) if field.name in data}
+        words = {name: tuple(data.get(name, ())) for name in ("gone", "notes")}
+        return cls(**{**own, **words, "methods": tuple(MethodResult(**row) for row in rows), "looks": looks})
+
+
+def compare(
+    scores: Mapping[str, Array],
+    baseline: str,
+    *,
+    metric: str = "balanced_accuracy",
+    higher_is_better: bool | None = None,
+    alpha: float = 0.05,
+    looks: Looks | None = None,
+    taken: Mapping[str, int] | None = None,
+    family: Family | None = None,
+    seed: int = 0,
+) -> Verdict:
+    """Judge each method against the baseline on scores (n_seeds,) that are paired by position.
+
+    A nan is a run that failed or is missing; a pair needs both of its runs. Each method's differences get a sign-flip
+    test, and all methods with pairs one Holm adjustment: "better" and "worse" are said where p_holm <= alpha, so the
+    chance of any false claim in the study is at most alpha. All else is "not separable". No other test stands in
+    where this one cannot speak; `smallest_n_for_claim` tells when it can.
+
+    Tiers: tier 1 is the method ranked first and all that are not separably worse than it; the same is done with the
+    rest for tier 2, and so on. A method of high variance can so be in a higher tier than one ranked before it. A method
+    and the baseline are separable where the claim above is made. Two others are where a sign-flip test says so, after
+    Holm over all such pairs; these are looked at only if some claim is made. So without any true difference the chance
+    of a claim or a second tier is at most alpha. With some, the chance of a false claim is at most alpha, and that of
+    a false boundary between two other methods is too.
+
+    Args:
+        higher_is_better: by default what `ALL_METRICS` says of `metric`, and True for a metric it does not know.
+        looks: of a study that adds seeds in rounds: each p-value is divided by the share of its look before Holm.
+        taken: with `looks`, the number of the last look at which each method had all its runs; scores of later seeds
+            are left out, and all of a method that is not named. By default the last that the number of seeds allows.
+        family: what was compared on the same test set before, from `family_of`: it counts in every claim. `scores` then
+            has those of `family.gone` too, which are not part of the verdict otherwise.
+        seed: of the random sign patterns, needed beyond `MAX_EXACT` pairs only.
+
+    Example:
+        >>> plain, focal = [0.70, 0.71, 0.69, 0.70, 0.72, 0.71], [0.73, 0.75, 0.71, 0.74, 0.73, 0.74]
+        >>> verdict = compare({"plain": plain, "focal": focal}, baseline="plain")
+        >>> [(m.name, m.standing, m.p_holm, m.tier) for m in verdict.methods]
+        [('focal', 'better', 0.03125, 1), ('plain', 'baseline', nan, 2)]
+    """
+    if not 0 < alpha < 1:
+        raise ValueError(f"alpha must lie between 0 and 1, not {alpha!r}")
+    if higher_is_better is None:
+        higher_is_better = ALL_METRICS[metric].higher_is_better if metric in ALL_METRICS else True
+    family = family or Family((), left=1.0)
+    paired, sign = Paired(scores, baseline, looks, taken, family), 1 if higher_is_better else -1
+    ranked = [name for name in paired.ranked(baseline, sign) if name not in family.gone]
+    claims = paired.claims(baseline, seed)
+    rows = {name: _result(paired, name, baseline, claims, sign, alpha, family.left) for name in ranked}
+    below = paired.below(claims, sign, alpha, seed)
+    tiers = _tiers([name for name in ranked if len(paired.differences(name, baseline))], below)
+    methods = tuple(replace(row, tier=tiers.get(name)) for name, row in rows.items())
+    return Verdict(
+        baseline,
+        metric,
+        higher_is_better,
+        alpha,
+        len(paired.runs[baseline]),
+        methods,
+        looks,
+        family.gone,
+        family.share,
+        family.left,
+        family.notes,
+    )
+
+
+def _result(
+    paired: Paired, name: str, baseline: str, claims: Mapping[Pair, Evidence], sign: int, alpha: float, left: float
+) -> MethodResult:
+    """All that is said of a method, but its tier."""
+    x, d = paired.known(name), paired.differences(name, baseline)
+    test = claims.get((name, baseline), Evidence(math.nan, math.nan, 0))
+    standing: Standing = _standing(d, test.adjusted, sign, alpha)
+    if name == baseline:
+        d, standing = np.empty(0), "baseline"
+    level = alpha * left * paired.share(name, baseline)
+    comparisons = sum(not math.isnan(claim.p) for claim in claims.values())
+    (low, high), (diff_low, diff_high) = mean_interval(x, 1 - alpha), mean_interval(d, 1 - alpha)
+    return MethodResult(
+        name=name,
+        n=len(x),
+        mean=mean(x),
+        low=low,
+        high=high,
+        difference=mean(d),
+        diff_low=diff_low,
+        diff_high=diff_high,
+        n_pairs=len(d),
+        p=test.p,
+        p_holm=test.adjusted,
+        standing=standing,
+        seeds_needed=_planned(d, level, comparisons) if standing == "not separable" else None,
+        tier=None,
+        look=paired.look[name],
+        n_judged=test.n_pairs,
+    )
+
+
+def _standing(differences: Floats, p: float, sign: int, alpha: float) -> Standing:
+    if not len(differences):
+        return "no data"
+    if not p <= alpha:
+        return "not separable"
+    return "better" if sign * differences.mean() > 0 else "worse"
+
+
+def _planned(differences: Floats, level: float, comparisons: int) -> int | None:
+    """`seeds_needed`, and one more at least than there are: where the plan is met already, these runs were unlucky."""
+    n = seeds_needed(differences, level, comparisons=comparisons) if level > 0 else None
+    return None if n is None else max(n, len(differences) + 1)
+
+
+def _tiers(ranked: Sequence[str], below: set[Pair]) -> dict[str, int]:
+    tiers: dict[str, int] = {}
+    rest, tier = list(ranked), 0
+    while rest:
+        tier += 1
+        lower = [name for name in rest[1:] if (name, rest[0]) in below]
+        tiers |= {name: tier for name in rest if name not in lower}
+        rest = lower
+    return tiers
+
+
+def _none_for_nan(value: Any) -> Any:
+    return None if isinstance(value, float) and math.isnan(value) else value

@@ -1,0 +1,1 @@
+"""Methods that correct a trained network."""

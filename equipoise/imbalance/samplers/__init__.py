@@ -1,0 +1,1 @@
+"""Which samples a batch is made of."""

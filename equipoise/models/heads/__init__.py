@@ -1,0 +1,1 @@
+"""The last layer: from features to logits."""

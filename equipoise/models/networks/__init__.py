@@ -1,0 +1,1 @@
+"""Networks, from images to features."""

@@ -1,0 +1,1 @@
+"""Inference that counts the example itself in the moving averages."""

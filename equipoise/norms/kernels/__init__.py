@@ -1,0 +1,1 @@
+"""Normalization in one pass: by kernels in C on the CPU, in Triton on a GPU."""

@@ -1,0 +1,1 @@
+"""A report in its forms: terminal, Markdown, LaTeX, CSV and the page."""

@@ -1,0 +1,194 @@
+"""report.html: one page that needs nothing else. Page, style and scripts are the files beside this one."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import math
+from collections.abc import Callable, Sequence
+from importlib.resources import files
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from ...core.escaping import visible
+from ..collect import flat
+from ..data import data_notes, sizes
+from ..figures import (
+    MOST_ROWS,
+    class_bars,
+    class_plot,
+    confusion_plot,
+    curve_plot,
+    interval_plot,
+    reliability_diagram,
+    reliability_plot,
+    score_plot,
+    size_plot,
+    worst_confusions,
+)
+from ..provenance import devices, provenance
+from ..results import Method, Results
+from ..seal import seal_notes
+from ..sections.pairs import Pair, all_pairs, embedded
+from ..sections.section import Section
+from .svg import colour, marker
+from .tables import class_table, metric_table, pair_table, ranked_table
+from .words import duration, last_line, number, title_of
+
+MANY_METHODS = 8  # more lines than this in one figure cannot be told apart
+MOST_PAIRS = 200  # rows of the table of all pairs
+MAIN_CURVES = 3
+
+
+def render_page(results: Results, sections: Sequence[Section] = ()) -> str:
+    """The page. All text is escaped, and its own policy lets only its own script and style run."""
+    style, script = _file("page.css"), _file("page.js") + _file("compare.js")
+    pairs = all_pairs(results)
+    environment = Environment(
+        loader=PackageLoader(__package__, "."),
+        autoescape=True,
+        finalize=_shown_as_it_is,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {"duration": duration, "last_line": last_line, "flat": flat, "title_of": title_of}
+    environment.filters["percent"] = lambda share: f"{number(100 * share)}\u00a0%"
+    content = _figures(results) | {
+        "results": results,
+        "sections": sections,
+        "table": ranked_table(results),
+        "classes": class_table(results),
+        "pairs": pairs,
+        "pair_rows": pair_table(results, pairs if len(pairs) <= MOST_PAIRS else []),
+        "compared": _compared(results.methods),
+        "facts": _facts(results),
+        "notices": _notices(results),
+        "shown": _shown(results.methods),
+        "provenance": provenance(results),
+    }
+    return environment.get_template("page.html").render(
+        content,
+        style=Markup(style),
+        script=Markup(script),
+        data=embedded(results, pairs),
+        policy=f"default-src 'none'; style-src {_hash(style)}; script-src {_hash(script)}; form-action 'none'",
+        contents=_contents(results, pairs, sections, content),
+        figures_of=lambda method: _method_figures(results, method),
+        worst_of=lambda method: worst_confusions(results, method),
+        metrics_of=metric_table,
+        words_of=_words_of,
+        colour=colour,
+        marker=marker,
+        sort_key=_sort_key,
+    )
+
+
+def _shown_as_it_is(value: object) -> object:
+    """Text that comes from files without what an editor or a browser would obey."""
+    return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+def _figures(results: Results) -> dict[str, object]:
+    curves = [plot for plot in (curve_plot(results, name) for name in results.curve_names) if plot]
+    calibration = [reliability_plot(results), score_plot(results, "ece"), score_plot(results, "nll")]
+    return {
+        "intervals": [interval_plot(results, wide, MOST_ROWS) for wide in (True, False)],
+        "every_interval": _both(interval_plot, results) if len(results.methods) > MOST_ROWS else "",
+        "size_plots": _both(size_plot, results),
+        "class_plots": _both(class_plot, results),
+        "curves": [curves[:MAIN_CURVES], curves[MAIN_CURVES:]],
+        "calibration": [figure for figure in calibration if figure],
+    }
+
+
+def _both(plot: Callable[[Results, bool], Markup], results: Results) -> Markup:
+    """A drawing made twice, for wide and for narrow pages."""
+    return Markup("\n").join(filter(None, (plot(results, True), plot(results, False))))
+
+
+def _method_figures(results: Results, method: Method) -> list[Markup]:
+    """Of one method: two curves above the baseline's, its classes, reliability and confusions."""
+    both = [method] if method.is_baseline else [results.reference, method]
+    names = [name for name in ("train_loss", f"valid_{results.metric}") if method.curves.get(name)]
+    figures = [curve_plot(results, name, both) for name in names]
+    figures += [class_bars(results, method), reliability_diagram(method), confusion_plot(results, method)]
+    return [figure for figure in figures if figure]
+
+
+def _contents(
+    results: Results, pairs: Sequence[Pair], sections: Sequence[Section], content: dict[str, object]
+) -> list[tuple[str, str]]:
+    """(anchor, title) of the sections that the page has, in its order."""
+    titles = {
+        "ranking": ("Ranking", True),
+        "methods": ("Methods", True),
+        "compare": ("Compare", bool(pairs)),
+        "classes": ("Classes", bool(content["class_plots"] or content["size_plots"])),
+        "training": ("Training", bool(results.curve_names)),
+        "calibration": ("Calibration", bool(content["calibration"])),
+        **{section.name: (section.title, True) for section in sections},
+        "failures": ("Failures", True),
+        "provenance": ("Provenance", True),
+    }
+    return [(name, title) for name, (title, there) in titles.items() if there]
+
+
+def _compared(methods: Sequence[Method]) -> tuple[Method, Method]:
+    """The two that are compared at first: the baseline, and the best of the others."""
+    best = min((m for m in methods if not m.is_baseline), key=lambda m: m.rank, default=methods[0])
+    return next(m for m in methods if m.is_baseline), best
+
+
+def _shown(methods: Sequence[Method]) -> list[Method]:
+    """Whose lines the figures show at first; a legend's button adds each of the others."""
+    if len(methods) <= MANY_METHODS:
+        return list(methods)
+    return [method for method in methods if method.is_baseline or method.rank < MANY_METHODS - 1]
+
+
+def _facts(results: Results) -> list[tuple[str, str]]:
+    """What was compared on what, by the baseline's recipe where it has these dials, and what it cost."""
+    dials = {dial: text for dial, text in flat(results.reference.recipe).items() if text != "none"}
+    ratio = f"ratio {dials['task.ratio'].removesuffix('.0')}" if "task.imbalance" in dials else sizes(results)
+    data = [dials.get("task.name", ""), dials.get("task.imbalance", "").replace("_", "-"), ratio]
+    facts = [
+        ("Data", ", ".join(filter(None, data))),
+        ("Network", dials.get("model", "")),
+        ("Training", f"{dials['plan.epochs']} epochs" if "plan.epochs" in dials else ""),
+        ("Compared", f"{len(results.methods)} methods × {len(results.seeds)} seeds"),
+        ("Finished", f"{len(results.finished)} of {len(results.planned)} runs"),
+        ("Computing time", duration(sum(record.seconds for record in results.records))),
+        ("Hardware", devices(results)),
+    ]
+    return [(name, text) for name, text in facts if text]
+
+
+def _notices(results: Results) -> list[tuple[str, str]]:
+    """(sentence, anchor of more) of what a reader must know before believing the answer."""
+    missing, failed, planned = len(results.missing), len(results.failed), len(results.planned)
+    parts = [f"{missing} of {planned} runs {'is' if missing == 1 else 'are'} missing"] if missing else []
+    parts += [f"{failed} failed"] if failed else []
+    whole = [(f"This study is not whole: {' and '.join(parts)}.", "failures")] if parts else []
+    return whole + [(note, "") for note in (*data_notes(results), *seal_notes(results.opened, results.rounds))]
+
+
+def _words_of(method: Method) -> str:
+    """What the filter looks through."""
+    return " ".join(
+        [method.name, method.result.standing, *method.marks, *(f"{d} {new}" for d, _, new in method.changes)]
+    )
+
+
+def _sort_key(sort: float | str) -> str:
+    """Empty sorts last."""
+    return "" if isinstance(sort, float) and math.isnan(sort) else str(sort)
+
+
+def _file(name: str) -> str:
+    return (files(__package__) / name).read_text(encoding="utf-8")
+
+
+def _hash(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"

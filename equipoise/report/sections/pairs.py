@@ -1,0 +1,96 @@
+"""Every pair of methods: the difference of their scores seed by seed, for the reader to choose any two."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from markupsafe import Markup
+
+from ...analysis import holm, mean_interval, sign_flip_test
+from ...analysis.statistics.priority import ALL_METRICS
+from ..render.words import is_share, title_of
+from ..results import Method, Results
+
+MOST_CLASSES = 200  # beyond, the differences class by class are left out of the page
+
+
+@dataclass(frozen=True)
+class Pair:
+    """`difference` is the score of `second` minus that of `first` over the `n` seeds both have, with a 95 % interval.
+
+    `p` is of the sign-flip test of this pair alone; `p_all` is Holm-adjusted over all pairs, for whoever looks at many.
+    """
+
+    first: Method
+    second: Method
+    n: int
+    difference: float
+    low: float
+    high: float
+    p: float
+    p_all: float
+
+
+def all_pairs(results: Results) -> list[Pair]:
+    """All pairs, in the order of the ranking; NaN where they share no seed."""
+    chosen = list(combinations(results.methods, 2))
+    gains = [_gain(a, b, results.metric) for a, b in chosen]
+    p = [sign_flip_test(gain) if len(gain) else math.nan for gain in gains]
+    return [
+        Pair(a, b, len(gain), float(gain.mean()) if len(gain) else math.nan, *mean_interval(gain), p_one, p_all)
+        for (a, b), gain, p_one, p_all in zip(chosen, gains, p, holm(p).tolist(), strict=True)
+    ]
+
+
+def _gain(first: Method, second: Method, metric: str) -> np.ndarray:
+    difference = np.subtract(second.scores(metric), first.scores(metric))
+    return difference[np.isfinite(difference)]
+
+
+def embedded(results: Results, pairs: list[Pair]) -> Markup:
+    """What page.js needs to draw a comparison, as JSON that cannot end the script element it stands in."""
+    content = {
+        "metric": {
+            "title": title_of(results.metric),
+            "share": is_share(results.metric),
+            "unit": "points" if is_share(results.metric) else ALL_METRICS[results.metric].unit,
+            "up": results.verdict.higher_is_better,
+        },
+        "seeds": results.seeds,
+        "classes": [[results.class_names[c], results.class_counts[c]] for c in _classes(results)],
+        "methods": {str(m.index): _method(m, results) for m in results.methods},
+        "pairs": {
+            f"{p.first.index}-{p.second.index}": [p.n, *map(_short, (p.difference, p.low, p.high, p.p, p.p_all))]
+            for p in pairs
+        },
+    }
+    text = json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    # "</script>" and "<!--" would be read as HTML, and U+2028 ends a line for old readers of JSON
+    for character in "<>&\u2028\u2029":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return Markup(text)
+
+
+def _classes(results: Results) -> list[int]:
+    return results.by_size if len(results.class_names) <= MOST_CLASSES else []
+
+
+def _method(method: Method, results: Results) -> dict[str, Any]:
+    e = method.estimates[results.metric]
+    classes = _classes(results) if method.per_class else []
+    return {
+        "name": method.name,
+        "scores": [_short(score) for score in method.scores(results.metric)],
+        "mean": [_short(e.mean), _short(e.low), _short(e.high)],
+        "classes": [_short(method.per_class[c].mean) for c in classes],
+    }
+
+
+def _short(x: float) -> float | None:
+    """Nine digits, so that what is rounded again is rounded alike; JSON has no NaN."""
+    return float(f"{x:.9g}") if math.isfinite(x) else None

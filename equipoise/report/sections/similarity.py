@@ -1,0 +1,65 @@
+"""How alike methods predict."""
+
+from __future__ import annotations
+
+from markupsafe import Markup
+
+from ..figures.heat import Clustered, Shades, cluster_plot, method_matrix
+from ..results import Results
+from ._reading import NONE, Matrix, Numbers, both, captioned, numbers, whole, without_diagonal
+from .section import Section
+
+
+def similarity(found: Numbers, results: Results) -> Section | None:
+    """Runs and methods by how alike they predict, and what they reach when they vote."""
+    runs = [(run["method"], run["seed"]) for run in found["runs"]]
+    images, between, names = found["images"], found["between"], found["methods"]
+    top1 = numbers(found["same_top1"])
+    shades = Shades.of(without_diagonal(top1), 100, 1)
+    clustered = Clustered(runs, top1, found["order"], found["tree"]["x"], found["tree"]["height"])
+    over = "mean over pairs of runs of unlike seeds; on the diagonal two seeds of one method"
+    figures = [
+        captioned(
+            both(lambda wide: cluster_plot(results, "Same prediction, % of images", clustered, shades, wide)),
+            f"Share of {images} test images that two runs give the same class, for {len(runs)} runs; runs that branch "
+            "off together at the right of the tree are the most alike.",
+        ),
+        _methods(results, "Same prediction, %", names, between["same_top1"], f"The same, {over}, {images} images."),
+        _methods(
+            results,
+            "Both right or both wrong, %",
+            names,
+            between["both_right_or_wrong"],
+            f"Of {images} images, whatever the two runs take the wrong ones for; {over}.",
+        ),
+        _methods(
+            results,
+            "Same class among shared errors, %",
+            names,
+            between["same_error"],
+            f"Of those of {images} images that both runs get wrong, the share they take for the same class; {over}.",
+        ),
+        _ensembles(results, found["ensembles"], images),
+    ]
+    sentence = (
+        "Whether methods differ in what they predict, beyond how often they are right. Runs that make the same errors "
+        "have learned much the same."
+    )
+    return whole("similarity", "Similarity of predictions", sentence, figures, legend=False)
+
+
+def _methods(results: Results, title: str, names: list[str], matrix: Matrix, sentence: str) -> Markup:
+    values = numbers(matrix)
+    return captioned(method_matrix(results, title, names, values, Shades.of(values, 100, 1)), sentence)
+
+
+def _ensembles(results: Results, found: Numbers | None, images: int) -> Markup:
+    if found is None:
+        return NONE
+    sentence = (
+        f"Accuracy of {found['voters']} runs that vote, about half of each method, on {images} test images; on the "
+        f"diagonal all are of one method. One run alone reaches {100 * min(found['alone']):.1f} to "
+        f"{100 * max(found['alone']):.1f} % by method."
+    )
+    title = f"Accuracy of ensembles of {found['voters']}, %"
+    return _methods(results, title, found["methods"], found["accuracy"], sentence)

@@ -1,0 +1,153 @@
+"""What runs will cost in time: by the records of runs like them, or by a few steps measured in another process."""
+
+from __future__ import annotations
+
+import json
+import math
+import statistics
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from ...analysis import evaluate
+from ...data import load_task
+from ...store import Store
+from ...train import Pack, Recipe, Run, predict
+from ..run.bf16 import check_precision
+from ..run.child import Failed, ask, check_guard
+from ..run.job import Job, device_name
+
+MEASURED_SECONDS = 0.3  # of training steps, of each recipe that no record tells the time of
+FIRST_STEPS = 4  # not counted: they make what is made once
+START_SECONDS = 4.0  # until the worker processes are at work
+
+
+@dataclass(frozen=True)
+class Cost:
+    """The seconds that each training still to do takes a worker, and how many workers there are; NaN is not known."""
+
+    seconds: tuple[float, ...]
+    workers: int
+
+    @property
+    def runs(self) -> int:
+        return len(self.seconds)
+
+    @property
+    def wall(self) -> float:
+        """Seconds until all are done."""
+        if not self.seconds:
+            return 0.0
+        if any(map(math.isnan, self.seconds)):
+            return math.nan
+        return START_SECONDS + max(sum(self.seconds) / self.workers, max(self.seconds))
+
+
+class Clock:
+    """Seconds of a run by its recipe: those of the store's records of other seeds, else measured by a few steps.
+
+    `quick` measures no more than one recipe, and takes its time for all that no record tells of. `problem` says why
+    something could not be measured: its time is NaN.
+    """
+
+    def __init__(self, store: Store, device: torch.device, *, quick: bool = False) -> None:
+        check_guard()
+        self.store, self.device, self.quick = store, device, quick
+        self.known = recorded_seconds(store, device)
+        self.problem: str | None = None
+
+    def seconds(self, recipe: Recipe) -> float:
+        """A post-hoc method counts nothing where no record tells more."""
+        kind = kind_of(recipe.to_dict())
+        if kind not in self.known:
+            if recipe.posthoc:
+                return 0.0
+            self.known[kind] = (self._alike() if self.quick else 0.0) or self._measured(recipe)
+        return self.known[kind]
+
+    def _alike(self) -> float:
+        """The longest time that is known; NaN where something was tried and is not known."""
+        known = [seconds for seconds in self.known.values() if not math.isnan(seconds)]
+        return max(known, default=math.nan if self.problem else 0.0)
+
+    def _measured(self, recipe: Recipe) -> float:
+        check_precision([recipe], self.device)
+        try:
+            return float(ask(self.device, measured_seconds, recipe, self.device))
+        except Failed as failed:
+            self.problem = str(failed).strip().splitlines()[-1]
+            return math.nan
+
+    def cost(self, jobs: Iterable[Job], workers: int) -> Cost:
+        """Of those jobs that the store lacks."""
+        missing = [job for job in jobs if not job.finished_in(self.store)]
+        return Cost(tuple(sum(map(self.seconds, job.recipes)) for job in missing), workers)
+
+
+def recorded_seconds(store: Store, device: torch.device) -> dict[str, float]:
+    """Mean seconds of a finished run on this kind of device, for each recipe whatever its seed."""
+    found: dict[str, list[float]] = {}
+    for record in store.records():
+        if record.finished and record.device == device_name(device):
+            found.setdefault(kind_of(record.recipe), []).append(record.seconds)
+    return {kind: statistics.fmean(seconds) for kind, seconds in found.items()}
+
+
+def kind_of(recipe: Mapping[str, Any]) -> str:
+    """The same for runs of one recipe that differ by their seed alone."""
+    return json.dumps({name: value for name, value in recipe.items() if name != "seed"}, sort_keys=True)
+
+
+def measured_seconds(recipe: Recipe, device: torch.device) -> float:
+    """Seconds of a training, from a few of its steps and one evaluation; the test set is not even loaded.
+
+    On a GPU the run is measured alone; side by side with others it will cost less.
+    """
+    task = load_task(**{**recipe.task.__dict__, "test": False}, seed=recipe.seed).to(device)
+    weights = Run(recipe.parent, task, device).network.state_dict() if recipe.parent else None
+    run = Run(recipe, task, device, weights)
+    step = _step_on_gpu(run) if device.type == "cuda" and run.procedure is None else _step(run)
+    return run.plan.epochs * (run.steps_per_epoch * step + _evaluation(run))
+
+
+def _step(run: Run) -> float:
+    """Median seconds of a step."""
+    taken: list[float] = []
+    while len(taken) < len(run.rates) and (len(taken) < FIRST_STEPS + 2 or sum(taken) < MEASURED_SECONDS):
+        if len(taken) % run.steps_per_epoch == 0:
+            run.begin_epoch(0)
+        began = time.perf_counter()
+        run.feed.advance()
+        run.step()
+        taken.append(time.perf_counter() - began)
+    return statistics.median(taken[FIRST_STEPS:] or taken)
+
+
+def _step_on_gpu(run: Run) -> float:
+    """Mean seconds of a step replayed as one graph."""
+    pack, count = Pack([run]), min(20, len(run.rates))
+    for steps in (min(FIRST_STEPS, count), count):
+        run.done.zero_()  # a short training has no more steps than these
+        run.begin_epoch(0)
+        torch.cuda.synchronize()
+        began = time.perf_counter()
+        pack.steps(steps)
+    torch.cuda.synchronize()
+    return (time.perf_counter() - began) / count
+
+
+def _evaluation(run: Run) -> float:
+    """Seconds of looking at the validation data once."""
+    valid = run.task.valid
+    if not len(valid):
+        return 0.0
+    predict(run, valid)
+    began = time.perf_counter()
+    outputs = predict(run, valid)
+    logits = np.nan_to_num(outputs["logits"])  # a run that will diverge takes its time too
+    evaluate(logits, outputs["labels"], run.task.class_counts.numpy())
+    return time.perf_counter() - began

@@ -1,0 +1,194 @@
+"""What a study will cost and what it can show, in words, before it runs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+from scipy import special
+
+from ...analysis.statistics.power import claim_power, detectable_effect, pairs_needed
+from ...analysis.statistics.priority import ALL_METRICS
+from ...analysis.statistics.sequential import Rounds
+from ...analysis.statistics.tests import smallest_n_for_claim
+from ...analysis.statistics.verdict import Verdict
+from ...core import EquipoiseError
+from ...core.words import counted
+from ...store import Store
+from ..run.job import device_name, jobs_of
+from ..study import Study
+from .cost import Clock, Cost
+from .rounds import ALPHA, paired_scores
+
+LIKELY = 0.8  # the chance with which a difference should be shown
+LEAST_PAIRS = 3  # that a spread is taken from
+EFFECTS = (0.5, 0.75, 1.0, 1.5, 2.0, 3.0)  # times the spread
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Standard deviation, from seed to seed, of a method's difference to the baseline; and where that is known from."""
+
+    value: float
+    source: str
+
+
+def find_spread(study: Study, store: Store, stated: float | None = None, pilot: Store | None = None) -> Spread:
+    """As stated (in points where the metric is a percentage), of a pilot study, of this store's runs, or 1 point."""
+    percent = ALL_METRICS[study.metric].unit == "percent"
+    if stated is not None:
+        return Spread(stated / 100 if percent else stated, "as you say")
+    if pilot is not None:
+        found = _of_results(study, pilot) or _of_validation(study, pilot)
+        if found is None:
+            raise EquipoiseError(f"{pilot.path} has no {LEAST_PAIRS} pairs of finished runs on {study.metric}")
+        return found
+    assumed = Spread(0.01 if percent else 1.0, "an assumption; give yours with --spread, or --pilot with a small study")
+    return _of_validation(study, store) or assumed
+
+
+def _of_results(study: Study, pilot: Store) -> Spread | None:
+    """Of what a report has written: the test set of such a study is open."""
+    if not (pilot.path / "verdict.json").exists():
+        return None
+    spread = pilot.read("verdict.json", lambda plain: _spread_of(Verdict.from_dict(plain), study.metric))
+    return None if spread is None else Spread(spread, f"on the test set of {pilot.path}")
+
+
+def _spread_of(verdict: Verdict, metric: str) -> float | None:
+    rows = [row for row in verdict.methods if row.n_pairs >= LEAST_PAIRS]
+    if verdict.metric != metric or not rows:
+        return None
+    half = np.array([(row.diff_high - row.diff_low) / 2 for row in rows])
+    n = np.array([row.n_pairs for row in rows])
+    return _pooled(half * np.sqrt(n) / special.stdtrit(n - 1, 1 - verdict.alpha / 2))
+
+
+def _of_validation(study: Study, store: Store) -> Spread | None:
+    if not store.exists:
+        return None
+    scores = paired_scores(study, store)
+    differences = [np.subtract(x, scores[study.baseline]) for name, x in scores.items() if name != study.baseline]
+    known = [d[~np.isnan(d)] for d in differences]
+    spreads = [float(d.std(ddof=1)) for d in known if len(d) >= LEAST_PAIRS]
+    source = f"on the validation data of {store.path}; less on a larger test set"
+    return Spread(_pooled(spreads), source) if spreads else None
+
+
+def _pooled(spreads: Sequence[float]) -> float:
+    return float(np.sqrt(np.mean(np.square(spreads))))
+
+
+# -- words -------------------------------------------------------------------------------------------------------------
+
+
+def forecast(study: Study, clock: Clock, workers: int) -> str:
+    """Cost and power in two sentences; nothing where nothing is to be done."""
+    cost = clock.cost(jobs_of(recipe for _, recipe in study.recipes()), workers)
+    comparisons, n = len(study.methods) - 1, len(study.seeds)
+    if not cost.runs:
+        return ""
+    said = escape(f"{counted(cost.runs, 'training')} to do, {_time(cost, clock)}.")
+    if not comparisons:
+        return said
+    effect = detectable_effect(n, LIKELY, ALPHA, comparisons)
+    if math.isinf(effect):
+        return f"{said} {_too_few(n, comparisons)}"
+    return (
+        f"{said} With {counted(n, 'seed')} a difference of {effect:.1f} times its spread from seed to seed has a "
+        f"chance of {_percent(LIKELY)} to be shown."
+    )
+
+
+def print_plan(study: Study, clock: Clock, workers: int, spread: Spread, console: Console) -> None:
+    """What each method costs, and the chance that differences of several sizes are shown."""
+    comparisons, n = len(study.methods) - 1, len(study.seeds)
+    label = ALL_METRICS[study.metric].label
+    console.print(f"[bold]{escape(study.question)}[/]")
+    against = f"{counted(comparisons, 'method')} against {escape(study.baseline)}"
+    console.print(f"{against} on {label}, with {counted(n, 'seed')}.\n")
+    _print_cost(study, clock, workers, console)
+    console.print(f"\nDifferences vary from seed to seed by {_amount(study, spread.value)}: {escape(spread.source)}.")
+    if n < (least := smallest_n_for_claim(ALPHA, comparisons)):
+        console.print(_too_few(n, comparisons))
+    table = _right("a true difference of", f"is shown by {counted(max(n, least), 'seed')}", f"for {_percent(LIKELY)}")
+    for effect in EFFECTS:
+        chance = claim_power(max(n, least), effect, ALPHA, comparisons)
+        needed = pairs_needed(effect, LIKELY, ALPHA, comparisons)
+        table.add_row(
+            _amount(study, effect * spread.value), _percent(chance), counted(needed, "seed") if needed else "too many"
+        )
+    console.print(table)
+    console.print(f"Where nothing differs, the chance of any false claim is at most {_percent(ALPHA)}.")
+
+
+def print_looks(study: Study, rounds: Rounds, clock: Clock, workers: int, spread: Spread, console: Console) -> None:
+    """The rounds of `--until-decided`: what each costs if no method is dropped, and what it can show."""
+    comparisons, looks = len(study.methods) - 1, rounds.looks
+    console.print("\nWith --until-decided, if no method is dropped before:")
+    table = _right("look", "seeds", "trainings", "time", "error it may spend", f"shown with {_percent(LIKELY)}")
+    for look, (n, share) in enumerate(zip(looks.seeds, looks.shares, strict=True), start=1):
+        until = replace(study, seeds=rounds.seeds[:n])
+        cost = clock.cost(jobs_of(recipe for _, recipe in until.recipes()), workers)
+        effect = detectable_effect(n, LIKELY, ALPHA * share, comparisons)
+        shown = _amount(study, effect * spread.value)
+        table.add_row(str(look), str(n), str(cost.runs), _about(cost.wall), f"{100 * ALPHA * share:.2g} %", shown)
+    console.print(table)
+
+
+def _print_cost(study: Study, clock: Clock, workers: int, console: Console) -> None:
+    table = _right("method", "a run takes")
+    table.columns[0].justify = "left"
+    for name, recipe in study.methods.items():
+        table.add_row(escape(name), "nothing more" if recipe.posthoc else _about(clock.seconds(recipe)))
+    console.print(table)
+    cost = clock.cost(jobs_of(recipe for _, recipe in study.recipes()), workers)
+    console.print(escape(f"{counted(cost.runs, 'training')} to do, {_time(cost, clock)}."))
+
+
+def _too_few(n: int, comparisons: int) -> str:
+    least = smallest_n_for_claim(ALPHA, comparisons)
+    return f"{counted(n, 'seed')} cannot support any claim about {comparisons + 1} methods; {least} can."
+
+
+def _time(cost: Cost, clock: Clock) -> str:
+    where = f"with {counted(cost.workers, 'worker')} on {device_name(clock.device)}"
+    if math.isnan(cost.wall):
+        return f"{where}; how long that takes could not be measured ({clock.problem})"
+    roughly = "at most" if clock.device.type == "cuda" else "about"  # side by side on a GPU they cost less
+    return f"{roughly} {_about(cost.wall)} {where}"
+
+
+def _about(seconds: float) -> str:
+    """
+    >>> [_about(seconds) for seconds in (0.42, 48, 340, 9000)]
+    ['0.4 s', '48 s', '6 min', '2.5 h']
+    """
+    if math.isnan(seconds):
+        return "not known"
+    if seconds < 60:
+        return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f} %"
+
+
+def _amount(study: Study, value: float) -> str:
+    unit = ALL_METRICS[study.metric].unit
+    if math.isinf(value):
+        return "nothing"
+    return f"{100 * value:.2f} points" if unit == "percent" else f"{value:.3g} {unit}".rstrip()
+
+
+def _right(*titles: str) -> Table:
+    table = Table(*titles, box=None, pad_edge=False)
+    for column in table.columns:
+        column.justify = "right"
+    return table

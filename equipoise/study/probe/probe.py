@@ -1,0 +1,298 @@
+"""Measures the runs of a study one after the other, then puts together what they say of its methods."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from functools import cache, partial
+from typing import Any
+
+import torch
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.text import Text
+
+from ... import __version__
+from ...analysis.statistics.priority import Priority
+from ...core import EquipoiseError, Spec
+from ...data import forget_cached
+from ...store import SCHEMA, Damaged, Store, explained
+from ...train import Recipe, Run
+from ..run.job import cache_of, task_of
+from ..run.study import Interrupted, on_ctrl_c
+from . import corrupted
+from .corrupted import Corrupted, summarize_corruptions
+from .elsewhere import Elsewhere, checked_folder, summarize_further
+from .embedding import embed
+from .measure import activations_kept, measure
+from .predictions import compare_predictions
+from .predictor import predictor_of
+from .representations import compare_layers, summarize
+from .subjects import FOLDER, Numbers, Subject, drawn, network_of, once, subjects_of, write_plain
+from .table import analysis_markdown
+from .transfer import Other, other_task, summarize_transfer
+from .weights import class_weights, example_weighing_of, measure_alpha, summarize_alpha
+
+FILE = "analysis.json"
+IMAGES = 5000  # of the test set, for representations
+
+Measure = Callable[[Run], Numbers]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """How many test images at most, and what more than predictions and representations is wanted."""
+
+    images: int = IMAGES
+    transfer: tuple[str, ...] = ()
+    corruptions: bool = False
+    tsne: bool = False
+    further: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Part:
+    """Something to measure of a trained run, by the name it is kept under."""
+
+    name: str
+    settings: Numbers
+    measure: Measure
+    intact: Callable[[Store, str, Numbers], bool] = lambda store, key, found: True
+
+
+def analyze_study(store: Store, asked: Asked, device: torch.device, console: Console, *, peek: bool = False) -> Numbers:
+    """Analyze the finished runs, write analysis.json and analysis.md, and give what is in them.
+
+    What was asked for before, with as many images, is kept. Raises `Interrupted` at Ctrl-C; the same call goes on.
+    """
+    asked = _with_earlier(store, _checked(asked))
+    _tell_damaged(store, console)
+    subjects = subjects_of(store)
+    if not subjects:
+        raise EquipoiseError(f"{store.path} has no finished run to analyze; 'equipoise run' makes them")
+    store.note_opening([subject.key for subject in subjects], peek=peek)
+    with explained(store.path):
+        (store.path / FOLDER).mkdir(exist_ok=True)
+    try:
+        with on_ctrl_c():
+            found = _measure_all(store, subjects, _parts(store, asked), device, console)
+            found |= _measure_further(store, subjects, asked, device)
+            alphas = _measure_alphas(store, subjects, device)
+            with console.status("Comparing the runs …"):
+                analysis = _together(store, asked, subjects, found, alphas, device)
+    except KeyboardInterrupt:
+        raise Interrupted from None
+    finally:
+        forget_cached(cache_of(store))
+    write_plain(store, FILE, analysis)
+    analysis = store.read_json(FILE)
+    store.write_text("analysis.md", analysis_markdown(analysis))
+    return analysis
+
+
+def _tell_damaged(store: Store, console: Console) -> None:
+    for key in dict.fromkeys(store.study().keys):
+        if store.has(key) and (damage := store.damage(key)):
+            console.print(Text(f"Left out: {damage}", style="yellow"), soft_wrap=True)
+
+
+def _checked(asked: Asked) -> Asked:
+    """Task names with all defaults filled in, and whole paths; what is missing shows before anything is measured."""
+    names = tuple(str(Spec.parse(name).resolved("task")) for name in asked.transfer)
+    for name in names:
+        other_task(name)
+    return replace(asked, transfer=names, further=tuple(map(checked_folder, asked.further)))
+
+
+def _with_earlier(store: Store, asked: Asked) -> Asked:
+    """With what an earlier analysis of as many images was asked for; one that is damaged is made anew."""
+    if not (store.path / FILE).exists():
+        return asked
+    with suppress(Damaged):
+        before = store.read(FILE, _asked_before)
+        if before.images == asked.images:
+            return replace(
+                asked,
+                transfer=tuple(dict.fromkeys([*before.transfer, *asked.transfer])),
+                corruptions=asked.corruptions or before.corruptions,
+                further=tuple(dict.fromkeys([*before.further, *asked.further])),
+            )
+    return asked
+
+
+def _asked_before(analysis: Numbers) -> Asked:
+    """What analysis.json says it was asked for."""
+    return Asked(
+        images=analysis["asked_images"],
+        transfer=tuple(str(part["task"]) for part in analysis.get("transfer", [])),
+        corruptions=analysis.get("corruptions") is not None,
+        further=tuple(str(part["folder"]) for part in analysis.get("further", [])),
+    )
+
+
+# -- one run after the other -----------------------------------------------------------------------------------------
+
+
+def _parts(store: Store, asked: Asked) -> list[Part]:
+    settings = {"images": asked.images}
+    layers = partial(_measure_layers, store, asked.images)
+    parts = [Part("layers", settings, layers, activations_kept)]
+    for name in asked.transfer:
+        other = Other(name, asked.images)
+        parts.append(Part(other.part, other.settings, other.measure))
+    if asked.corruptions:
+        images, copies = min(asked.images, corrupted.IMAGES), Corrupted()
+        parts.append(
+            Part("corruptions", {"images": images}, lambda run: copies.measure(run, drawn(run.task.test, images)))
+        )
+    return parts
+
+
+def _measure_all(
+    store: Store, subjects: Sequence[Subject], parts: Sequence[Part], device: torch.device, console: Console
+) -> dict[str, dict[str, Numbers]]:
+    """For each part, the numbers of each trained run by its key; a run that two methods share is measured once."""
+    trained = {s.key: s for s in sorted(subjects, key=lambda s: s.seed) if s.trained}  # a task's seed is loaded once
+    found: dict[str, dict[str, Numbers]] = {part.name: {} for part in parts}
+    with _bar(console, len(trained)) as advance:
+        for key, subject in trained.items():
+            network = cache(partial(network_of, store, subject.record, device))  # read only if a part needs it
+            for part in parts:
+                work, intact = partial(_of, part, network), partial(part.intact, store, key)
+                found[part.name][key] = once(store, key, part.name, part.settings, work, intact)
+            advance(f"{subject.method} · seed {subject.seed}")
+    return found
+
+
+def _measure_layers(store: Store, images: int, run: Run) -> Numbers:
+    return measure(run, drawn(run.task.test, images), store)
+
+
+def _of(part: Part, network: Callable[[], Run]) -> Numbers:
+    return part.measure(network())
+
+
+@contextmanager
+def _bar(console: Console, total: int) -> Iterator[Callable[[str], None]]:
+    """A bar over the runs, where there is a terminal."""
+    columns = (
+        TextColumn("{task.description:<30.30}", markup=False),
+        BarColumn(bar_width=20),
+        TextColumn("{task.completed}/{task.total} runs"),
+    )
+    with Progress(
+        *columns, TimeRemainingColumn(), console=console, disable=not console.is_terminal, transient=True
+    ) as bar:
+        task = bar.add_task("Analyzing", total=total)
+        yield lambda name: bar.update(task, advance=1, description=name)
+
+
+def _measure_further(
+    store: Store, subjects: Sequence[Subject], asked: Asked, device: torch.device
+) -> dict[str, dict[str, Numbers]]:
+    """For each folder of further images, the numbers of each run, corrected ones too, by its key."""
+    found: dict[str, dict[str, Numbers]] = {}
+    for elsewhere in _folders(store, asked):
+        numbers = found[elsewhere.part] = {}
+        for subject in sorted(subjects, key=lambda s: s.seed):
+            work = partial(_measure_elsewhere, elsewhere, store, subject, device)
+            numbers[subject.key] = once(store, subject.key, elsewhere.part, elsewhere.settings, work)
+    return found
+
+
+def _folders(store: Store, asked: Asked) -> list[Elsewhere]:
+    study = store.study()
+    priority = Priority(**study.priority or {"metric": study.metric})
+    return [Elsewhere(path, asked.images, priority) for path in asked.further]
+
+
+def _measure_elsewhere(elsewhere: Elsewhere, store: Store, subject: Subject, device: torch.device) -> Numbers:
+    return elsewhere.measure(predictor_of(store, subject, device))
+
+
+def _measure_alphas(store: Store, subjects: Sequence[Subject], device: torch.device) -> dict[str, Numbers]:
+    """Of runs corrected by example weighing: the curve of the network they correct, on validation data."""
+    found = {}
+    for subject in subjects:
+        weighing = example_weighing_of(subject)
+        if weighing is not None and subject.record.trained_by:
+            network = partial(_network_of_key, store, subject.record.trained_by, device)
+            work = partial(measure_alpha, network, weighing.metric)
+            found[subject.key] = once(store, subject.key, "alpha", {"metric": weighing.metric}, work)
+    return found
+
+
+def _network_of_key(store: Store, key: str, device: torch.device) -> Run:
+    return network_of(store, store.get(key), device)
+
+
+# -- all runs together -----------------------------------------------------------------------------------------------
+
+
+def _together(
+    store: Store,
+    asked: Asked,
+    subjects: Sequence[Subject],
+    found: dict[str, dict[str, Numbers]],
+    alphas: dict[str, Numbers],
+    device: torch.device,
+) -> Numbers:
+    study = store.study()
+    analysis: Numbers = {
+        "schema": SCHEMA,
+        "made_by": __version__,
+        "study": study.name,
+        "question": study.question,
+        "baseline": study.baseline,
+        "asked_images": asked.images,
+        "problems": _problems(subjects, found),
+        "predictions": compare_predictions(store, subjects),
+        "weights": class_weights(subjects),
+    }
+    if layers := _representations(store, asked, subjects, found["layers"], device):
+        analysis["representations"] = layers
+    separation = {s.key: found["layers"][s.key]["separation"]["cosine"][-1] for s in _known(subjects, found["layers"])}
+    analysis["transfer"] = []
+    for other in (Other(name, asked.images) for name in asked.transfer):
+        if known := _known(subjects, found[other.part]):
+            analysis["transfer"].append(summarize_transfer(known, found[other.part], other, separation))
+    analysis["further"] = []
+    for elsewhere in _folders(store, asked):
+        if known := _known(subjects, found[elsewhere.part]):
+            analysis["further"].append(summarize_further(known, found[elsewhere.part], elsewhere))
+    if asked.corruptions and (known := _known(subjects, found["corruptions"])):
+        analysis["corruptions"] = summarize_corruptions(known, found["corruptions"], study.baseline)
+    if known := _known(subjects, alphas):
+        analysis["alpha"] = summarize_alpha(known, alphas)
+    return analysis
+
+
+def _representations(
+    store: Store, asked: Asked, subjects: Sequence[Subject], found: dict[str, Numbers], device: torch.device
+) -> Numbers | None:
+    known = _known(subjects, found)
+    if not known:
+        return None
+    test = drawn(task_of(Recipe.from_dict(known[0].record.recipe), store, device).test, asked.images)
+    return {
+        "images": found[known[0].key]["images"],
+        "methods": summarize(known, found),
+        "cka": compare_layers(store, known, found),
+        "embedding": embed(store, known, found, test.labels.cpu().numpy(), asked.tsne),
+        "class_names": known[0].record.class_names,
+    }
+
+
+def _known(subjects: Sequence[Subject], found: dict[str, Numbers]) -> list[Subject]:
+    """Those that were measured, and without a problem."""
+    return [s for s in subjects if s.key in found and "problem" not in found[s.key]]
+
+
+def _problems(subjects: Sequence[Subject], found: dict[str, dict[str, Numbers]]) -> list[dict[str, Any]]:
+    return [
+        {"method": s.method, "seed": s.seed, "part": part, "problem": numbers[s.key]["problem"]}
+        for part, numbers in found.items()
+        for s in subjects
+        if "problem" in numbers.get(s.key, {})
+    ]

@@ -1,0 +1,1 @@
+"""Doing runs: worker processes, one job, the display."""

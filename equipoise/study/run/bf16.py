@@ -1,0 +1,129 @@
+"""Whether this CPU can compute in bf16: tried out once, in a process that may die of it.
+
+Some machines announce instructions (AMX) that the system does not let programs use. PyTorch believes the announcement,
+and the first bf16 product kills the process. What was found is kept in the user's cache folder.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+import signal
+import subprocess
+import sys
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from functools import lru_cache
+from pathlib import Path
+
+import torch
+
+from ...core import EquipoiseError
+from ...core.files import write_whole
+from ...data.sources._base import cache_folder
+from ...train import Recipe
+from .trouble import end_of
+
+VARIABLE = "ONEDNN_MAX_CPU_ISA"
+# instruction sets to allow at most, the best first; AMX is above them all
+SETS = ("AVX512_CORE_FP16", "AVX512_CORE_BF16", "AVX512_CORE", "AVX2")
+SECONDS = 120  # more than any machine needs to import PyTorch
+
+# what a step does in bf16: convolutions in both layouts and products of large and small matrices, with their gradients
+PROBE = """
+import torch
+from torch import nn
+torch.set_num_threads(1)
+network = nn.Sequential(nn.Conv2d(3, 32, 3, padding=1), nn.Conv2d(32, 64, 3, stride=2), nn.AdaptiveAvgPool2d(1))
+network = nn.Sequential(network, nn.Flatten(), nn.Linear(64, 128), nn.Linear(128, 10))
+for layout in (torch.contiguous_format, torch.channels_last):
+    for size in (1, 64):
+        x = torch.randn(size, 3, 16, 16).contiguous(memory_format=layout)
+        with torch.autocast("cpu", torch.bfloat16):
+            y = network.to(memory_format=layout)(x)
+        y.float().square().mean().backward()
+        assert torch.isfinite(y).all()
+"""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """`problem` is None where bf16 works as it is; else `remedy` is the instruction set with which it does, if any."""
+
+    problem: str | None = None
+    remedy: str | None = None
+
+
+def check_precision(recipes: Iterable[Recipe], device: torch.device) -> None:
+    """Make sure, before anything is trained, that processes started from now on can compute what the recipes ask for.
+
+    Where bf16 works with fewer instruction sets only, those are chosen for them; where it does not work, or the user
+    has chosen others, an error says so.
+    """
+    if device.type != "cpu" or not any(recipe.plan.precision == "bf16" for recipe in recipes):
+        return
+    found = bf16_here()
+    if found.problem is None:
+        return
+    if found.remedy is None or os.environ.get(VARIABLE, found.remedy) != found.remedy:
+        raise EquipoiseError(words(found))
+    os.environ[VARIABLE] = found.remedy
+
+
+def words(found: Finding) -> str:
+    """What is wrong and what to do, in one sentence."""
+    does = f"set {VARIABLE}={found.remedy} in the environment, or write" if found.remedy else "write"
+    return f'precision = "bf16" cannot be used on this CPU ({found.problem}): {does} precision = "float32"'
+
+
+@lru_cache(maxsize=1)
+def bf16_here() -> Finding:
+    """What was found on this machine, now or before."""
+    file = cache_folder() / f"bf16-{_machine()}.json"
+    with suppress(OSError, ValueError, TypeError):
+        return Finding(**json.loads(file.read_text()))
+    found = tried_out()
+    with suppress(OSError):  # then it is tried out again the next time
+        file.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(file, json.dumps(asdict(found)).encode())
+    return found
+
+
+def tried_out() -> Finding:
+    problem = _problem(os.environ.get(VARIABLE))
+    if problem is None:
+        return Finding()
+    return Finding(problem, next((name for name in SETS if _problem(name) is None), None))
+
+
+def _problem(instructions: str | None) -> str | None:
+    """Why bf16 does not work with these instruction sets at most; None if it does."""
+    environment = os.environ | ({VARIABLE: instructions} if instructions else {})
+    command = [sys.executable, "-c", PROBE]
+    try:
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=SECONDS, check=False)
+    except subprocess.TimeoutExpired:
+        return None  # a busy machine says nothing about its processor
+    if done.returncode in (0, -signal.SIGKILL, -signal.SIGTERM):
+        return None  # who kills from outside says nothing either
+    last = (done.stderr.strip().splitlines() or [""])[-1]
+    return f"PyTorch's bf16 product {end_of(done.returncode)}" + (f": {last}" if done.returncode > 0 else "")
+
+
+def _machine() -> str:
+    """The same as long as nothing changes that the answer depends on."""
+    variables = [os.environ.get(name, "") for name in ("ATEN_CPU_CAPABILITY", VARIABLE)]
+    facts = [_processor(), platform.release(), torch.__version__, *variables]
+    return hashlib.sha256("\n".join(facts).encode()).hexdigest()[:16]
+
+
+def _processor() -> str:
+    """The processor's model and what it announces."""
+    with suppress(OSError):
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        wanted = ("model name", "flags", "Features", "CPU part")
+        return "\n".join(dict.fromkeys(line for line in lines if line.startswith(wanted)))
+    return f"{platform.machine()} {platform.processor()}"

@@ -1,0 +1,123 @@
+"""How a study's runs are computed on this machine: measured once at its start and kept in its store.
+
+None of it changes what is computed, but the layout in memory changes rounding; so a study that is stopped and taken up
+again, or shared by two processes, computes as it began.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import Any
+
+import torch
+
+from ...data import Task
+from ...models import create_model
+from ...store import Store
+from ...train import LAYOUTS, Pack, Recipe, Run, fastest_layout
+from .child import Failed
+
+FILE = "engine.json"
+PACK_SIZES = (1, 4, 8)
+WORTH_IT = 1.05  # times the images per second of the smaller pack
+SHORT_STUDY = 60.0  # seconds; measuring more than the first pack would take as long as it saves
+MEMORY_SHARE = 0.8  # of what is free
+
+
+def settings(store: Store) -> dict[str, Any]:
+    """What was decided before; empty at a study's start."""
+    return store.read(FILE, _known_settings) if (store.path / FILE).exists() else {}
+
+
+def _known_settings(plain: dict[str, Any]) -> dict[str, Any]:
+    """The same, if all of it is something that can be decided."""
+    for name, layout in plain.get("layouts", {}).items():
+        if layout not in LAYOUTS:
+            raise ValueError(f"the layout of {name} is {layout!r}")
+    for name in ("compiled", "tensorboard", "progress"):
+        if not isinstance(plain.get(name, False), bool):
+            raise ValueError(f"{name} is {plain[name]!r}")
+    return dict(plain)
+
+
+def decide(store: Store, **decisions: Any) -> None:
+    """Add to what is decided."""
+    store.write_json(FILE, settings(store) | decisions)
+
+
+def layout_of(recipe: Recipe, store: Store) -> torch.memory_format:
+    return LAYOUTS[settings(store).get("layouts", {}).get(_network(recipe), "channels_last")]
+
+
+def choose_layouts(recipes: Iterable[Recipe], store: Store, measure: Callable[[Recipe], str]) -> None:
+    """Decide which layout each network of the recipes has on this CPU, where that is not decided: by `measure`, the
+    faster one; where a network cannot be measured, channels last."""
+    known = settings(store).get("layouts", {})
+    new = {_network(recipe): recipe for recipe in recipes if _network(recipe) not in known}
+    found = {}
+    for name, recipe in new.items():
+        try:
+            found[name] = measure(recipe)
+        except Failed:
+            found[name] = "channels_last"
+    if found:
+        decide(store, layouts=known | found)
+
+
+def measured_layout(recipe: Recipe, task: Task) -> str:
+    """The layout that a step is faster with here, measured."""
+    images = task.train.images[torch.arange(min(recipe.plan.batch_size, len(task.train)))]
+    network = create_model(recipe.model, task.num_classes, norm=recipe.norm, in_channels=images.shape[1])
+    return fastest_layout(network, images / 255)
+
+
+def _network(recipe: Recipe) -> str:
+    """What the speed of a layout depends on."""
+    return f"{recipe.model}, {recipe.norm}, {recipe.task.name}, batches of {recipe.plan.batch_size}"
+
+
+def pack_size(recipe: Recipe, runs: int, task: Task, compiled: bool) -> int:
+    """How many such runs to train side by side on the GPU: as many as still make the whole faster, and fit."""
+    best, best_rate = 1, 0.0
+    for size in PACK_SIZES:
+        if size > max(runs, 1):
+            break
+        before = torch.cuda.memory_allocated()
+        rate, peak = _measured_rate(recipe, size, task, compiled)
+        if rate < WORTH_IT * best_rate:
+            break
+        best, best_rate = size, rate
+        if runs * recipe.plan.epochs * len(task.train) / rate < SHORT_STUDY:
+            return min(runs, _that_fit((peak - before) / size))
+        if 2 * (peak - before) > MEMORY_SHARE * torch.cuda.mem_get_info()[0]:
+            break
+    return best
+
+
+def _that_fit(bytes_each: float) -> int:
+    fit = int(MEMORY_SHARE * torch.cuda.mem_get_info()[0] / max(bytes_each, 1.0))
+    return max([size for size in PACK_SIZES if size <= fit], default=1)
+
+
+def _measured_rate(recipe: Recipe, size: int, task: Task, compiled: bool) -> tuple[float, int]:
+    """Images per second in all of a pack, and the memory it needs."""
+    torch.cuda.reset_peak_memory_stats()
+    runs = [Run(replace(recipe, seed=recipe.seed + i), task, task.train.labels.device) for i in range(size)]
+    for run in runs:
+        if compiled:
+            run.compile()
+        run.begin_epoch(0)
+    pack, steps = Pack(runs), min(20, len(runs[0].rates))
+    for _ in range(2):  # the first time captures
+        began = time.perf_counter()
+        pack.steps(steps)
+        for run in runs:
+            run.done.zero_()
+        torch.cuda.synchronize()
+    rate = size * steps * runs[0].batch_size / (time.perf_counter() - began)
+    peak = torch.cuda.max_memory_allocated()
+    del pack, runs
+    torch.cuda.empty_cache()
+    return rate, peak

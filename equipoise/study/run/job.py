@@ -1,0 +1,366 @@
+"""One job: train a recipe, apply the post-hoc methods that share it, write the records."""
+
+from __future__ import annotations
+
+import platform
+import time
+import traceback
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from safetensors.torch import load as load_weights
+from safetensors.torch import save as save_weights
+
+from ... import __version__
+from ...analysis import evaluate
+from ...core import EquipoiseError, Output, Spec, known
+from ...data import DataError, Task, load_task
+from ...store import Damaged, Record, Store, explained, now
+from ...train import Diverged, Fitting, Recipe, Run, Stopped, TaskChoice, fit_one, fit_pack, predict
+from . import hardware as engine
+from .child import Failed, ask
+from .trouble import broke_the_device, ran_out_of_memory
+from .watch_classes import Progress
+
+RESIDENT_SHARE = 0.3  # of a GPU's free memory; larger sets come through a loader
+
+Arrays = dict[str, np.ndarray]
+Curves = dict[str, list[float]]
+Tell = Callable[[int, Curves], None]  # epochs done, curves so far
+TellMember = Callable[[int, int, Curves], None]  # which job, epochs done, curves so far
+Stop = Callable[[], bool]
+
+
+@dataclass(frozen=True)
+class Job:
+    """A training and all that continues or corrects it, parents first: what one worker does in one go."""
+
+    recipes: tuple[Recipe, ...]
+
+    @property
+    def training(self) -> Recipe:
+        return self.recipes[0]
+
+    def finished_in(self, store: Store) -> bool:
+        return all(store.has(recipe.key) for recipe in self.recipes)
+
+
+def jobs_of(recipes: Iterable[Recipe]) -> list[Job]:
+    """The jobs of these recipes, in their order; what needs the same trained network shares a job."""
+    families: dict[str, dict[str, Recipe]] = {}
+    for recipe in recipes:
+        line = [recipe]
+        while parent := line[0].parent:
+            line.insert(0, parent)
+        family = families.setdefault(line[0].key, {})
+        for member in line:
+            family.setdefault(member.key, member)
+    return [Job(tuple(family.values())) for family in families.values()]
+
+
+def do(job: Job, store: Store, device: torch.device, tell: Tell, stop: Stop) -> bool:
+    """Do what is missing of `job`; False if another process is at work on it."""
+    with store.claim(job.training.key) as mine:
+        if mine:
+            for recipe in job.recipes:
+                work = partial(_train, recipe, store, device, tell, stop)
+                if recipe.posthoc is not None:
+                    work = partial(_correct, recipe, store, device)
+                _recorded(store, recipe, work, device)
+    return mine
+
+
+def do_together(jobs: Sequence[Job], store: Store, device: torch.device, tell: TellMember, stop: Stop) -> list[bool]:
+    """The same for several jobs whose trainings can be packed on one GPU; whether each was ours to do."""
+    with ExitStack() as claims:
+        mine = [claims.enter_context(store.claim(job.training.key)) for job in jobs]
+        members: dict[int, Fitting] = {}
+        for i, job in enumerate(jobs):
+            if mine[i]:
+                _recorded(store, job.training, partial(_join, members, i, job.training, store, device), device)
+        _train_together(members, store, device, tell, stop)
+    return [
+        ours and do(job, store, device, partial(tell, i), stop)
+        for i, (job, ours) in enumerate(zip(jobs, mine, strict=True))
+    ]
+
+
+def _join(members: dict[int, Fitting], place: int, recipe: Recipe, store: Store, device: torch.device) -> None:
+    members[place] = _fitting(recipe, store, device)
+
+
+def _train_together(
+    members: dict[int, Fitting], store: Store, device: torch.device, tell: TellMember, stop: Stop
+) -> None:
+    started, places = time.monotonic(), list(members)
+    outcomes = fit_pack(list(members.values()), on_epoch=lambda member, *news: tell(places[member], *news), stop=stop)
+    seconds = (time.monotonic() - started) / max(1, len(members))  # what each cost of the time they shared
+    for fitting, outcome in zip(members.values(), outcomes, strict=True):
+        if isinstance(outcome, Diverged):
+            store.put(_failure(fitting.run.recipe, outcome, seconds, device))
+        else:
+            _keep(fitting, store, seconds)
+
+
+def measured(jobs: Sequence[Job], store: Store, device: torch.device) -> int:
+    """How many runs to train side by side here, after measuring what the engine has to know of these jobs.
+
+    It is measured in another process; where that comes to nothing, the runs go on with what is usual.
+    """
+    trainings = [job.training for job in jobs if job.training.procedure is None]
+    if device.type == "cpu":
+        engine.choose_layouts(trainings, store, lambda recipe: ask(device, _layout_of, recipe, store.path))
+        return 1
+    if not trainings:
+        return 1
+    try:
+        return int(ask(device, _pack_size_of, trainings[0], len(trainings), store.path, device))
+    except Failed:
+        return 1
+
+
+def _layout_of(recipe: Recipe, path: Path) -> str:
+    return engine.measured_layout(recipe, task_of(recipe, Store(path), torch.device("cpu")))
+
+
+def _pack_size_of(recipe: Recipe, runs: int, path: Path, device: torch.device) -> int:
+    store = Store(path)
+    task = task_of(recipe, store, device)
+    if not isinstance(task.train.images, torch.Tensor):
+        return 1  # a loader's processes serve one run
+    return engine.pack_size(recipe, runs, task, bool(engine.settings(store).get("compiled")))
+
+
+def loads_of(jobs: Iterable[Job], device: torch.device, pack_size: int) -> list[list[Job]]:
+    """What a worker is given at a time: on a CPU one job, on a GPU up to `pack_size` that train side by side.
+
+    Only trainings of the same data, batch size and length go together. A procedure decides on the host what a step
+    does, so it cannot be captured and goes alone.
+    """
+    loads: list[list[Job]] = []
+    open_loads: dict[Any, list[Job]] = {}
+    for job in jobs:
+        recipe = job.training
+        alike = (recipe.task, recipe.plan.batch_size, recipe.plan.epochs)
+        load = open_loads.get(alike)
+        if device.type == "cpu" or recipe.procedure or load is None or len(load) >= pack_size:
+            load = []
+            loads.append(load)
+            if not recipe.procedure:
+                open_loads[alike] = load
+        load.append(job)
+    return loads
+
+
+def _recorded(store: Store, recipe: Recipe, work: Callable[[], None], device: torch.device) -> None:
+    """Do `work` unless its record is there; where it fails for a reason of its own, the failure is the record."""
+    if store.has(recipe.key):
+        return
+    started = time.monotonic()
+    try:
+        work()
+    except (Stopped, OSError, Damaged, DataError):  # damaged files say nothing about the recipe either
+        raise
+    except Exception as error:
+        # neither a full or read-only disk nor want of memory says anything about the recipe, and where the device
+        # broke down somebody else's run may have done it
+        if isinstance(error.__cause__, OSError) or ran_out_of_memory(error) or broke_the_device(error):
+            raise
+        store.put(_failure(recipe, error, time.monotonic() - started, device))
+
+
+def _train(recipe: Recipe, store: Store, device: torch.device, tell: Tell, stop: Stop) -> None:
+    started = time.monotonic()
+    fitting = _fitting(recipe, store, device)
+    if device.type == "cpu" or recipe.procedure:
+        fit_one(fitting, on_epoch=tell, stop=stop)
+    else:  # a pack of one: its steps are captured
+        (outcome,) = fit_pack([fitting], on_epoch=lambda _, *news: tell(*news), stop=stop)
+        if isinstance(outcome, Diverged):
+            raise outcome
+    _keep(fitting, store, time.monotonic() - started)
+
+
+def _fitting(recipe: Recipe, store: Store, device: torch.device) -> Fitting:
+    """The run of a recipe, at its start or where its checkpoint left it."""
+    task = task_of(recipe, store, device)
+    weights = load_weights(store.weights(_trained(recipe, store).key)) if recipe.parent else None
+    run = Run(recipe, task, device, weights, engine.layout_of(recipe, store))
+    if engine.settings(store).get("compiled"):
+        run.compile()
+    counts = task.class_counts.numpy()
+    observer = Progress(run) if engine.settings(store).get("progress") else None
+    return Fitting(run, lambda logits, labels: evaluate(logits, labels, counts), store.scratch(recipe.key), observer)
+
+
+def _keep(fitting: Fitting, store: Store, seconds: float) -> None:
+    """Write what a finished run came to."""
+    run, recipe, task, curves = fitting.run, fitting.run.recipe, fitting.run.task, fitting.curves
+    record = Record(
+        key=recipe.key,
+        recipe=recipe.to_dict(),
+        state="finished",
+        class_names=task.class_names,
+        class_counts=tuple(task.class_counts.tolist()),
+        data=task.fingerprint,
+        parameters=sum(p.numel() for p in run.network.parameters()),
+        seconds=seconds,
+        ended=now(),
+        versions=versions(),
+        device=device_name(run.device),
+        metrics={name: values[-1] for name, values in curves.items()},
+        curves=curves,
+        timing={**fitting.seconds, "images": float(fitting.epochs_here * run.steps_per_epoch * run.batch_size)},
+        notes=fitting.notes,
+    )
+    outputs = {"valid": predict(run, task.valid), "test": predict(run, task.test)}
+    if isinstance(fitting.observer, Progress):
+        outputs["progress"] = fitting.observer.arrays()
+    weights = {name: tensor.contiguous().cpu() for name, tensor in run.evaluated.state_dict().items()}
+    store.put(record, outputs, save_weights(weights))
+
+
+def _trained(recipe: Recipe, store: Store) -> Record:
+    """The record of the training that `recipe` continues or corrects."""
+    assert recipe.parent is not None
+    trained = store.get(recipe.parent.key)
+    if not trained.finished:
+        raise EquipoiseError(f"the training it builds on failed: {trained.error}")
+    return trained
+
+
+def _correct(recipe: Recipe, store: Store, device: torch.device) -> None:
+    """Fit a post-hoc method on the validation data and apply it."""
+    started = time.monotonic()
+    trained = _trained(recipe, store)
+    weights = load_weights(store.weights(trained.key))
+    posthoc = posthoc_of(recipe, trained, weights)
+    if hasattr(posthoc, "change"):
+        valid, test = _outputs_of_changed(posthoc, recipe, weights, store, device)
+    else:
+        valid, test = corrected_outputs(posthoc, store.valid(trained.key), store.test_sealed(trained.key))
+    metrics = {}
+    if len(valid["labels"]):
+        found = evaluate(valid["logits"], valid["labels"], np.array(trained.class_counts))
+        metrics = {f"valid_{name}": value for name, value in found.items()}
+    plain = {
+        **trained.__dict__,
+        "key": recipe.key,
+        "recipe": recipe.to_dict(),
+        "seconds": time.monotonic() - started,
+        "ended": now(),
+        "metrics": metrics,
+        "curves": {},
+        "timing": {},
+        "trained_by": trained.key,
+    }
+    store.put(Record(**plain), {"valid": valid, "test": test})
+
+
+def posthoc_of(recipe: Recipe, trained: Record, weights: Mapping[str, torch.Tensor]) -> Any:
+    """The post-hoc method of a recipe, told the facts of the training that it corrects."""
+    facts = {
+        "class_counts": torch.tensor(trained.class_counts),
+        "num_classes": len(trained.class_counts),
+        "head_weight": weights.get("head.weight"),
+    }
+    return Spec.parse(str(recipe.posthoc)).build("posthoc", **facts)
+
+
+def corrected_outputs(posthoc: Any, valid: Arrays, test: Arrays) -> tuple[Arrays, Arrays]:
+    """Stored outputs after a correction that was fitted on those of the validation data."""
+    if len(valid["labels"]):
+        posthoc.fit(_output(valid), torch.from_numpy(valid["labels"]))
+        valid = {**valid, "logits": posthoc(_output(valid)).numpy()}
+    return valid, {**test, "logits": posthoc(_output(test)).numpy()}
+
+
+def _outputs_of_changed(
+    posthoc: Any, recipe: Recipe, weights: dict[str, torch.Tensor], store: Store, device: torch.device
+) -> tuple[Arrays, Arrays]:
+    """New outputs of the trained network after a correction that changes the network itself."""
+    assert recipe.parent is not None
+    run = _fitting(recipe.parent, store, device).run
+    run.evaluated.load_state_dict(weights)
+    change_network(posthoc, run)
+    return predict(run, run.task.valid), predict(run, run.task.test)
+
+
+def change_network(posthoc: Any, run: Run) -> None:
+    """Let a correction change a trained network, by its validation data."""
+    valid = run.task.valid
+    chunks = zip(valid.images.split(512), valid.labels.split(512), strict=True)
+    posthoc.change(run.evaluated, [(run.inputs(images), labels) for images, labels in chunks if len(labels)])
+
+
+def _output(arrays: dict[str, np.ndarray]) -> Output:
+    return Output(torch.from_numpy(arrays["logits"]), torch.from_numpy(arrays["features"]).float())
+
+
+def record_death(recipe: Recipe, store: Store, death: object, device: torch.device) -> None:
+    """A run whose worker died, again when it was tried once more, is a failed run. Needs the claim of its job."""
+    store.put(_failure(recipe, EquipoiseError(f"{death}. It was tried twice"), 0.0, device))
+
+
+def _failure(recipe: Recipe, error: Exception, seconds: float, device: torch.device) -> Record:
+    told = str(error) if isinstance(error, Diverged | ValueError) else "".join(traceback.format_exception(error))
+    return Record(
+        key=recipe.key,
+        recipe=recipe.to_dict(),
+        state="failed",
+        class_names=(),
+        class_counts=(),
+        data="",
+        parameters=0,
+        seconds=seconds,
+        ended=now(),
+        versions=versions(),
+        device=device_name(device),
+        error=told,
+        failed_step=error.step if isinstance(error, Diverged) else None,
+    )
+
+
+def task_of(recipe: Recipe, store: Store, device: torch.device) -> Task:
+    """The task of a recipe: on a GPU with room for it in its memory, else in files that processes share."""
+    with explained(store.path):
+        return _task_on(recipe.task, recipe.seed, cache_of(store), device)
+
+
+def cache_of(store: Store) -> Path:
+    """Where the images of a study's tasks lie while it runs."""
+    return store.path / "shared"
+
+
+@lru_cache(maxsize=2)  # a study's jobs come a seed at a time, so the task of a seed is built once
+def _task_on(choice: TaskChoice, seed: int, cache: Path, device: torch.device) -> Task:
+    task = load_task(**choice.__dict__, seed=seed, cache=cache)
+    if device.type == "cuda" and task.nbytes < RESIDENT_SHARE * torch.cuda.mem_get_info(device)[0]:
+        task = task.in_memory()
+    return task.to(device)
+
+
+def versions() -> dict[str, str]:
+    return {
+        "equipoise": __version__,
+        "torch": torch.__version__,
+        "numpy": np.__version__,
+        "python": platform.python_version(),
+    }
+
+
+def device_name(device: torch.device) -> str:
+    """A name people know, such as 'NVIDIA H200' or 'CPU x86_64'."""
+    return torch.cuda.get_device_name(device) if device.type == "cuda" else f"CPU {platform.machine()}"
+
+
+def best_device(name: str | None) -> torch.device:
+    """The device asked for, if it is there; else a GPU if there is one, else the CPU."""
+    gpus = ["cuda", *(f"cuda:{i}" for i in range(torch.cuda.device_count()))] if torch.cuda.is_available() else []
+    return torch.device(known("device", name, ["cpu", *gpus]) if name else (gpus or ["cpu"])[0])
