@@ -1,5 +1,9 @@
 """Pure functions on arrays: what predictions are worth, and what paired scores of several methods allow one to say."""
 
+from ..core.extras import require
+
+require("equipoise.analysis", "scipy")
+
 from .metrics.accuracy import (
     accuracy_under_prior,
     balanced_accuracy,

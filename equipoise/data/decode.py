@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core import EquipoiseError
+from ..core.extras import require
 from .names import shown
 
 # what Pillow may take a file for, whatever it is called: others of its formats start programs, or are seldom tried
@@ -172,8 +173,7 @@ def _in_colour(image: Any) -> Any:
 
 
 def import_pillow() -> Any:
-    try:
-        from PIL import Image
-    except ImportError:
-        raise EquipoiseError("reading image files needs Pillow: pip install pillow") from None
+    require("reading image files", "PIL")
+    from PIL import Image
+
     return Image

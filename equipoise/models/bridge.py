@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from ..core import EquipoiseError, Output, Spec, did_you_mean
+from ..core.extras import MissingPackage, missing_message
 from ..core.tracing import is_watched
 from ._base import Network
 from .heads.linear import LinearHead
@@ -164,7 +165,7 @@ def _imported(text: str, library: str) -> Any:
     try:
         return importlib.import_module(ZOOS[library])
     except ImportError:
-        raise EquipoiseError(f"{text} needs {library}, which is not installed: pip install equipoise[zoo]") from None
+        raise MissingPackage(missing_message(text, library)) from None
     except RuntimeError as error:  # torchvision, which timm needs too, is made for one version of PyTorch
         raise EquipoiseError(
             f"{text} needs {library}, which does not fit this PyTorch ({torch.__version__}): {error}"

@@ -1,5 +1,9 @@
 """7 · The report: tables, figures and one self-contained page, made from a store alone."""
 
+from ..core.extras import require
+
+require("a report", "scipy", "jinja2", "rich")
+
 from .collect import collect
 from .render.latex import render_latex
 from .render.markdown import render_grid, render_markdown

@@ -1,5 +1,10 @@
 """Declares runs and drives them: recipes, workers, verdict."""
 
+from ..core.extras import require
+
+# jinja2 is for the report it ends with: this is not told after hours
+require("a study", "scipy", "safetensors", "jinja2", "rich")
+
 from .binding import bound
 from .plan.cost import Clock
 from .plan.plan import find_spread, forecast, print_looks, print_plan

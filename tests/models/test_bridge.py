@@ -280,7 +280,7 @@ def test_mistakes(zoo, text, options, message):
 def test_a_library_that_is_not_installed(monkeypatch, library):
     monkeypatch.setitem(sys.modules, library, None)
     monkeypatch.setitem(sys.modules, "torchvision.models", None)
-    with pytest.raises(EquipoiseError, match=r"pip install equipoise\[zoo\]"):
+    with pytest.raises(EquipoiseError, match=r"pip install 'equipoise\[zoo\]'"):
         create_model(f"{library}/resnet18", 6)
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from ...core import register
+from ...core.extras import require
 from ..split import split_by_class
 from ._base import Source, as_split
 
@@ -33,6 +34,7 @@ def digits(root: str | Path | None = None) -> Source:
 
     Reference: Alpaydin, Kaynak. Cascading Classifiers. Kybernetika 1998.
     """
+    require("the task digits", "sklearn")
     from sklearn.datasets import load_digits
 
     data = load_digits()

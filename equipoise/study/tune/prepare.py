@@ -14,6 +14,7 @@ from ...analysis.statistics.priority import ALL_METRICS, check_classes
 from ...core import EquipoiseError, Output, Spec, checks
 from ...core.words import counted
 from ...data import Task, load_task
+from ...core.extras import require
 from ...store import Store
 from ...train import Mistakes, Recipe, TaskChoice
 from ..study import Study
@@ -108,6 +109,7 @@ def database_told(study: Study, store: Store, url: str | None) -> AbstractContex
     """Within it, an error of Optuna's database is a sentence; a grid has none."""
     if study.tuning.sampler == "grid":
         return nullcontext()
+    require(f"sampler = '{study.tuning.sampler}'", "optuna")
     from .sampled import explained
 
     return explained(url or store.path / DATABASE)
