@@ -3,9 +3,10 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
+DOCS   := .venv-docs
 CORES  := $(shell nproc 2>/dev/null || sysctl -n hw.ncpu)
 
-.PHONY: demo test lint bench docs clean
+.PHONY: demo test lint bench pages docs clean
 
 demo: $(READY)  ## a real study on embedded data: eight methods, ten seeds, a verdict, a report
 	$(BIN)/equipoise run studies/demo.toml
@@ -21,16 +22,26 @@ lint: $(READY)  ## style and types
 bench: $(READY)  ## speed ratios, measured side by side on this machine
 	for name in losses norms engine analysis; do $(BIN)/python benchmarks/$$name.py || exit 1; done
 
-docs: $(READY)  ## rebuild docs/methods from the docstrings
+pages: $(READY)  ## rebuild docs/methods from the docstrings
 	$(BIN)/python docs/build_pages.py
 
+docs: $(DOCS)/.ready  ## the site, in build/docs: method pages, tutorials (which are run) and the API; a warning is an error
+	$(DOCS)/bin/python docs/build_pages.py
+	rm -rf docs/auto_tutorials  # so that every tutorial is run with the code as it is
+	$(DOCS)/bin/python -m sphinx --quiet --fail-on-warning --keep-going docs build/docs
+
 clean:
-	rm -rf $(VENV) build dist *.egg-info runs equipoise/native/*.so
+	rm -rf $(VENV) $(DOCS) docs/auto_tutorials build dist *.egg-info runs equipoise/native/*.so
 
 $(READY): pyproject.toml setup.py constraints.txt $(wildcard equipoise/native/*.[ch])
 	@command -v cc >/dev/null || $(call apt,gcc libc6-dev) || echo "no C compiler: installed without the CPU kernels"
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	touch $@
+
+$(DOCS)/.ready: pyproject.toml constraints.txt
+	test -x $(DOCS)/bin/python || $(PYTHON) -m venv $(DOCS)
+	$(DOCS)/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[docs]'
 	touch $@
 
 # What is not Python is installed as root on Debian; elsewhere things work without it, slower, or the tests skip and say why.

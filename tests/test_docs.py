@@ -22,7 +22,7 @@ def builder():
 
 
 def test_no_page_is_stale(builder):
-    assert builder.stale() == [], "run `make docs`"
+    assert builder.stale() == [], "run `make pages`"
 
 
 def test_a_stale_page_is_found(builder, tmp_path, monkeypatch):

@@ -29,7 +29,7 @@ class ReliabilityCurve(NamedTuple):
 def reliability_curve(probs: Array, labels: Array, bins: int = 15) -> ReliabilityCurve:
     """Confidence and accuracy in the bins of `expected_calibration_error`: probs (N, C), labels (N,).
 
-    The mean of |accuracy - confidence|, weighted by the samples, is that error.
+    The mean of `|accuracy - confidence|`, weighted by the samples, is that error.
 
     >>> curve = reliability_curve([[0.75, 0.25], [0.75, 0.25], [0.4, 0.6]], [0, 1, 1], bins=2)
     >>> curve.confidence, curve.accuracy, curve.samples

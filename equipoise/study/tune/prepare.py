@@ -12,9 +12,9 @@ import torch
 
 from ...analysis.statistics.priority import ALL_METRICS, check_classes
 from ...core import EquipoiseError, Output, Spec, checks
+from ...core.extras import require
 from ...core.words import counted
 from ...data import Task, load_task
-from ...core.extras import require
 from ...store import Store
 from ...train import Mistakes, Recipe, TaskChoice
 from ..study import Study
