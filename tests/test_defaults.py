@@ -49,8 +49,7 @@ def users_module(make):
 
 def of_losses():
     for card in cards("loss"):
-        more = {"gamma": 1.0} if card.name == "equalization" else {}
-        loss = card.factory(**({"class_counts": COUNTS} if card.facts else {}), **more)
+        loss = card.factory(**({"class_counts": COUNTS} if card.facts else {}), **card.examples[0])
         for reduction in ("mean", "none"):
             loss.reduction, logits = reduction, given(LOGITS).requires_grad_()
             value = loss(logits, given(TARGET))

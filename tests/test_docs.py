@@ -25,9 +25,16 @@ def test_no_page_is_stale(builder):
     assert builder.stale() == [], "run `make pages`"
 
 
-def test_a_stale_page_is_found(builder, tmp_path, monkeypatch):
+def test_a_stale_page_is_found_and_a_new_method_needs_none(builder, tmp_path, monkeypatch):
     monkeypatch.setattr(builder, "FOLDER", tmp_path)
-    assert len(builder.stale()) == len(builder.pages())
+    for name in ("focal.md", "ldam.md"):
+        (tmp_path / name).write_text(builder.pages()[name])
+    assert builder.stale() == ["README.md"]
+    (tmp_path / "README.md").write_text(builder.pages(("focal.md", "ldam.md").__contains__)["README.md"])
+    assert builder.stale() == []
+    (tmp_path / "ldam.md").write_text("something else")
+    (tmp_path / "gone.md").write_text("a method that is no more")
+    assert builder.stale() == ["gone.md", "ldam.md"]
 
 
 @pytest.mark.parametrize("card", METHODS, ids=lambda card: card.name)

@@ -3,6 +3,7 @@
 import importlib.util
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -29,11 +30,12 @@ def test_no_crash_and_no_other_number(fuzz):
 
 def test_a_wrong_number_or_shape_is_found(fuzz):
     torch = fuzz.torch
-    subject = fuzz.Subject("", None, None, None, None, list, {torch.float32: 2e-5})
+    subject = fuzz.Subject("", None, None, None, None, None, list, {torch.float32: 2e-5})
     exact = fuzz.Outcome(torch.ones(3), torch.zeros(2))
 
     def judged(value, slope=None):
-        return fuzz._judged(subject, fuzz.Outcome(value, slope), exact, "forward")
+        well_conditioned = SimpleNamespace(error=lambda what: 0.0)
+        return fuzz._judged(subject, fuzz.Outcome(value, slope), exact, "forward", well_conditioned)
 
     assert judged(torch.ones(3)) == judged(torch.ones(3), torch.zeros(2)) == "agrees"
     assert judged(torch.ones(3, device="meta")) == "same shape"
@@ -48,7 +50,7 @@ def test_an_error_of_ours_alone_is_found(fuzz):
 
     torch = fuzz.torch
     for theirs, found in ((fails, "PyTorch refuses too"), (torch.sin, "an error where PyTorch has none: paper")):
-        subject = fuzz.Subject("", fails, torch.sin, theirs, None, list, {})
+        subject = fuzz.Subject("", fails, torch.sin, fails, theirs, None, list, {})
         assert fuzz._refusal(subject, "forward", torch.ones(2), torch.ones(2), "float32", "paper") == found
 
 

@@ -11,7 +11,7 @@ import difflib
 import importlib
 import inspect
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -125,6 +125,7 @@ class Card:
     neutral: Mapping[str, Any] = field(default_factory=dict)
     companions: Mapping[str, Any] = field(default_factory=dict)
     space: Mapping[str, Any] = field(default_factory=dict)
+    examples: Sequence[Mapping[str, Any]] = ({},)
 
     @property
     def summary(self) -> str:
@@ -159,6 +160,7 @@ def register(
     neutral: Mapping[str, Any] | None = None,
     companions: Mapping[str, Any] | None = None,
     space: Mapping[str, Any] | None = None,
+    examples: Sequence[Mapping[str, Any]] = ({},),
 ) -> Callable[[Any], Any]:
     """Enter the decorated class or function in the registry under `name`.
 
@@ -167,6 +169,8 @@ def register(
     augmentation; a recipe takes it where the user has not chosen.
     `space` says for parameters worth tuning which values to try first, as a study's [tune.space] does:
     ``{"gamma": {"values": (0.5, 1.0, 2.0), "scale": "log"}}``.
+    `examples` are parameter values to test it at (`equipoise.testing`), without chance: the first is used where one
+    is enough.
     """
     if kind not in KINDS:
         raise ValueError(f"{name!r} is registered as {kind!r}; the kinds are {', '.join(KINDS)}")
@@ -174,8 +178,17 @@ def register(
     def enter(factory: Any) -> Any:
         if (kind, name) in _REGISTRY:
             raise ValueError(f"two {kind} entries are named {name!r}: {_REGISTRY[kind, name].factory} and {factory}")
-        extras = (dict(given or {}) for given in (neutral, companions, space))
-        _REGISTRY[kind, name] = Card(name, kind, factory, year, arxiv, *extras)
+        _REGISTRY[kind, name] = Card(
+            name,
+            kind,
+            factory,
+            year,
+            arxiv,
+            neutral=dict(neutral or {}),
+            companions=dict(companions or {}),
+            space=dict(space or {}),
+            examples=tuple(examples),
+        )
         return factory
 
     return enter

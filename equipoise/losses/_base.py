@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import torch
 from torch import Tensor
 from torch.fx import Proxy
 
-from .. import native
-from ..core import checks, full_precision, signature_repr
+from ..core import checks, signature_repr
 from ..core.class_counts import KnowsCounts
 from ..core.tracing import is_watched
-from ..native.losses import Kernel
 
 REDUCTIONS = ("mean", "sum", "none")
 
@@ -55,6 +50,10 @@ class Loss(KnowsCounts):
         """`per_sample`, or its mean or sum over the batch."""
         return reduce(self.per_sample(logits, target), reduction)
 
+    def of_classes(self, logits: Tensor) -> Tensor:
+        """What is `derived` from the counts, in the type and on the device in which these logits are computed with."""
+        return self.ready(torch.float32 if logits.element_size() < 4 else logits.dtype, logits.device)
+
     def link(self, logits: Tensor) -> Tensor:
         """Logits whose softmax is the probability this loss trains: what predictions are made from."""
         return logits
@@ -83,56 +82,3 @@ class FusedLoss(Loss):
 
     def reduced(self, logits: Tensor, target: Tensor, reduction: str) -> Tensor:
         raise NotImplementedError
-
-
-Formula = Callable[[Tensor, Tensor, str], Tensor]  # logits (N, C), target (N,), the reduction -> (N,) or a number
-
-
-def in_one_call(
-    logits: Tensor, target: Tensor, reduction: str, formula: Formula, kernel: Kernel, **options: Any
-) -> Tensor:
-    """The loss `formula` at full-precision logits, where possible by a `kernel` that finds value and slope at once.
-
-    The kernels (`equipoise.native`) are for training on a CPU; `options` are theirs. Autograd makes more passes over
-    the logits, and for few of them takes the time of a dozen operations instead of one.
-    """
-    logits, target = full_precision(logits), whole_labels(target)
-    if logits.requires_grad and torch.is_grad_enabled():
-        of_classes = [t for t in options.values() if isinstance(t, Tensor)]
-        if (
-            native.suits(logits, *of_classes, labels=target)
-            and target.shape[0]
-            and not any(t.requires_grad for t in of_classes)  # the kernels know the slope of the logits alone
-        ):
-            return _InOneCall.apply(logits, target, reduction, formula, kernel, options)
-    return formula(logits, target, reduction)
-
-
-def whole_labels(target: Tensor) -> Tensor:
-    """`target` as int64, which all kernels take, PyTorch's and ours."""
-    return target if target.dtype is torch.int64 else target.long()
-
-
-class _InOneCall(torch.autograd.Function):
-    @staticmethod
-    def forward(
-        ctx: Any, logits: Tensor, target: Tensor, reduction: str, formula: Formula, kernel: Kernel, options: Any
-    ) -> Tensor:
-        value, slope = kernel(logits, target, reduction, **options)
-        ctx.save_for_backward(logits, target, slope)
-        ctx.reduction, ctx.formula = reduction, formula
-        return value
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        logits, target, slope = ctx.saved_tensors
-        none = (None,) * 5
-        if torch.is_grad_enabled():  # create_graph=True
-            value = ctx.formula(logits, target, ctx.reduction)
-            return torch.autograd.grad(value, logits, grad, create_graph=True)[0], *none
-        if ctx.reduction == "none":
-            return slope * grad[:, None], *none
-        if not native.suits(grad):  # several gradients at once, or somebody is watching
-            return slope * grad, *none
-        factor = float(grad)  # on the CPU, where nothing waits for it
-        return slope if factor == 1 else slope * factor, *none

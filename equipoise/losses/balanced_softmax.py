@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from ..core import checks, full_precision, register
+from ..core import checks, register
+from ..native.losses import softmax_loss
 from ._base import FusedLoss
-from ._softmax import cross_entropy
+from ._fused import in_one_call
+from ._softmax import nll
+
+__all__ = ["BalancedSoftmaxLoss", "balanced_softmax_loss"]
 
 
-def balanced_softmax_loss(logits: Tensor, target: Tensor, class_counts: Tensor, *, reduction: str = "none") -> Tensor:
-    """Balanced softmax: logits (N, C), target (N,), class_counts (C,) -> (N,). See `BalancedSoftmaxLoss`."""
-    logits = full_precision(logits)
-    return cross_entropy(logits, target, reduction, shift=class_counts.to(logits).log())
+@in_one_call(softmax_loss, shift="log_counts")
+def balanced_softmax_loss(logits: Tensor, target: Tensor, *, log_counts: Tensor, reduction: str = "none") -> Tensor:
+    """Balanced softmax: logits (N, C), target (N,), log n (C,) -> (N,). See `BalancedSoftmaxLoss`."""
+    return nll(logits + log_counts, target, reduction)
 
 
 @register("balanced_softmax", kind="loss", year=2020, arxiv="2007.10740")
@@ -45,5 +49,4 @@ class BalancedSoftmaxLoss(FusedLoss):
         return counts.log()
 
     def reduced(self, logits: Tensor, target: Tensor, reduction: str) -> Tensor:
-        logits = full_precision(logits)
-        return cross_entropy(logits, target, reduction, shift=self.ready(logits.dtype, logits.device))
+        return balanced_softmax_loss(logits, target, log_counts=self.of_classes(logits), reduction=reduction)

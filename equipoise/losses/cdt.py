@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from ..core import checks, full_precision, register
+from ..core import checks, register
+from ..native.losses import softmax_loss
 from ._base import FusedLoss
-from ._softmax import cross_entropy
+from ._fused import in_one_call
+from ._softmax import nll
+
+__all__ = ["CDTLoss", "cdt_loss", "cdt_temperatures"]
 
 
 def cdt_temperatures(class_counts: Tensor, gamma: float = 0.2) -> Tensor:
@@ -15,11 +19,10 @@ def cdt_temperatures(class_counts: Tensor, gamma: float = 0.2) -> Tensor:
     return (counts.max() / counts) ** gamma
 
 
-def cdt_loss(logits: Tensor, target: Tensor, temperatures: Tensor, *, reduction: str = "none") -> Tensor:
-    """CDT of each sample: logits (N, C), target (N,), temperatures (C,) -> (N,). See `CDTLoss`."""
-    logits = full_precision(logits)
-    coolness = temperatures.to(logits).reciprocal()
-    return cross_entropy(logits, target, reduction, scale=coolness)
+@in_one_call(softmax_loss, scale="coolness")
+def cdt_loss(logits: Tensor, target: Tensor, *, coolness: Tensor, reduction: str = "none") -> Tensor:
+    """CDT of each sample: logits (N, C), target (N,), 1 / temperatures (C,) -> (N,). See `CDTLoss`."""
+    return nll(coolness * logits, target, reduction)
 
 
 @register(
@@ -29,6 +32,7 @@ def cdt_loss(logits: Tensor, target: Tensor, temperatures: Tensor, *, reduction:
     arxiv="2001.01385",
     neutral={"gamma": 0.0},
     space={"gamma": {"values": (0.1, 0.2, 0.3), "low": 0.0}},
+    examples=({}, {"gamma": 0.0}, {"gamma": 1.0}),
 )
 class CDTLoss(FusedLoss):
     r"""Cross-entropy of logits divided by a temperature, higher for rare classes, which must then grow larger logits.
@@ -68,5 +72,4 @@ class CDTLoss(FusedLoss):
         return cdt_temperatures(counts, self.gamma).reciprocal()
 
     def reduced(self, logits: Tensor, target: Tensor, reduction: str) -> Tensor:
-        logits = full_precision(logits)
-        return cross_entropy(logits, target, reduction, scale=self.ready(logits.dtype, logits.device))
+        return cdt_loss(logits, target, coolness=self.of_classes(logits), reduction=reduction)

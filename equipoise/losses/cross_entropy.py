@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from ..core import full_precision, register
+from ..core import register
+from ..native.losses import softmax_loss
 from ._base import FusedLoss
-from ._softmax import cross_entropy
+from ._fused import in_one_call
+from ._softmax import nll
+
+__all__ = ["CrossEntropyLoss", "cross_entropy_loss"]
 
 
+@in_one_call(softmax_loss)
 def cross_entropy_loss(logits: Tensor, target: Tensor, *, reduction: str = "none") -> Tensor:
     """Cross-entropy of each sample: logits (N, C), target (N,) -> (N,). See `CrossEntropyLoss`."""
-    return cross_entropy(full_precision(logits), target, reduction)
+    return nll(logits, target, reduction)
 
 
 @register("cross_entropy", kind="loss")

@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
-from ..core import checks, full_precision, register
+from ..core import checks, register
 from ..native.losses import softmax_loss
-from ._base import FusedLoss, in_one_call
+from ._base import FusedLoss
+from ._fused import in_one_call
 from ._softmax import nll
+
+__all__ = ["EqualizationLoss", "equalization_loss"]
 
 HUGE = 1e38  # taken from a logit that is left out: e^z is 0 then, and so is its slope
 
 
+def _row_seeds(target: Tensor, parameters: dict[str, Any]) -> dict[str, Any]:
+    """One for each sample, by which the kernel draws."""
+    generator = parameters["generator"]
+    return {"seeds": torch.randint(2**32, target.shape, generator=generator, dtype=torch.int64, device="cpu")}
+
+
+@in_one_call(softmax_loss, rare="rare", left_out="gamma", seeds="seeds", draw=_row_seeds)
 def equalization_loss(
     logits: Tensor,
     target: Tensor,
@@ -20,26 +32,13 @@ def equalization_loss(
     gamma: float = 0.9,
     *,
     generator: torch.Generator | None = None,
+    seeds: Tensor | None = None,
     reduction: str = "none",
 ) -> Tensor:
     """Softmax equalization loss: logits (N, C), target (N,), rare (C,) of bools -> (N,). See `EqualizationLoss`."""
-    logits = full_precision(logits)
-    rare = rare.detach().to(logits)
-    seeds: list[Tensor] = []  # of the rows, once the kernel has drawn by them
-
-    def formula(z: Tensor, target: Tensor, reduction: str) -> Tensor:
-        if seeds:
-            left_out = drawn_by(seeds[0], z.shape[1], gamma)
-        else:
-            left_out = _uniform(z, generator) < gamma
-        others = left_out.to(z).scatter(1, target[:, None], 0.0)
-        return nll(z.addcmul(others, rare, value=-HUGE), target, reduction)
-
-    def kernel(z: Tensor, target: Tensor, reduction: str, rare: Tensor) -> tuple[Tensor, Tensor]:
-        seeds.append(torch.randint(2**32, target.shape, generator=generator, dtype=torch.int64, device="cpu"))
-        return softmax_loss(z, target, reduction, rare=rare, seeds=seeds[0], left_out=gamma)
-
-    return in_one_call(logits, target, reduction, formula, kernel, rare=rare)
+    left_out = _uniform(logits, generator) < gamma if seeds is None else drawn_by(seeds, logits.shape[1], gamma)
+    others = left_out.to(logits).scatter(1, target[:, None], 0.0)  # a label is never left out
+    return nll(logits.addcmul(others, rare, value=-HUGE), target, reduction)
 
 
 def _uniform(like: Tensor, generator: torch.Generator | None) -> Tensor:
@@ -63,6 +62,7 @@ def drawn_by(seeds: Tensor, num_classes: int, gamma: float) -> Tensor:
     arxiv="2003.05176",
     neutral={"gamma": 0.0},
     space={"threshold": {"values": (0.005, 0.016, 0.05), "scale": "log", "high": 1.0}},
+    examples=({"gamma": 1.0, "threshold": 0.1}, {"gamma": 0.0}, {"gamma": 1.0}),  # where nothing is left to chance
 )
 class EqualizationLoss(FusedLoss):
     r"""Cross-entropy in which most samples of other classes leave the logits of rare classes alone.
@@ -108,6 +108,5 @@ class EqualizationLoss(FusedLoss):
         return (counts / counts.sum() < self.threshold).double()
 
     def reduced(self, logits: Tensor, target: Tensor, reduction: str) -> Tensor:
-        logits = full_precision(logits)
-        rare = self.ready(logits.dtype, logits.device)
+        rare = self.of_classes(logits)
         return equalization_loss(logits, target, rare, self.gamma, generator=self.generator, reduction=reduction)

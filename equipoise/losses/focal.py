@@ -5,24 +5,23 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from ..core import checks, full_precision, register
+from ..core import checks, register
 from ..native.losses import softmax_loss
-from ._base import FusedLoss, in_one_call, reduce
+from ._base import FusedLoss, reduce
+from ._fused import in_one_call
 from ._softmax import nll
 
+__all__ = ["FocalLoss", "focal_loss"]
 
+
+@in_one_call(softmax_loss, gamma="gamma")
 def focal_loss(logits: Tensor, target: Tensor, gamma: float = 2.0, *, reduction: str = "none") -> Tensor:
     """Focal loss of each sample: logits (N, C), target (N,) -> (N,). See `FocalLoss`."""
-    logits = full_precision(logits)
-    tiny = torch.finfo(logits.dtype).tiny
-
-    def formula(z: Tensor, target: Tensor, reduction: str) -> Tensor:
-        cost = nll(z, target)
-        q = -torch.expm1(-cost)  # 1 - p_y
-        # at 0 a power below 1 has no finite slope
-        return reduce((q if gamma >= 1 else q.clamp_min(tiny)) ** gamma * cost, reduction)
-
-    return in_one_call(logits, target, reduction, formula, softmax_loss, gamma=gamma)
+    cost = nll(logits, target)
+    q = -torch.expm1(-cost)  # 1 - p_y
+    if gamma < 1:
+        q = q.clamp_min(torch.finfo(q.dtype).tiny)  # at 0 a power below 1 has no finite slope
+    return reduce(q**gamma * cost, reduction)
 
 
 @register(
@@ -32,6 +31,7 @@ def focal_loss(logits: Tensor, target: Tensor, gamma: float = 2.0, *, reduction:
     arxiv="1708.02002",
     neutral={"gamma": 0.0},
     space={"gamma": {"values": (0.5, 1.0, 2.0), "scale": "log"}},
+    examples=({}, {"gamma": 0.0}, {"gamma": 0.5}, {"gamma": 1.0}, {"gamma": 5.0}),
 )
 class FocalLoss(FusedLoss):
     r"""Cross-entropy that fades for samples already classified well.

@@ -6,19 +6,18 @@ from torch import Tensor
 
 from ..core import checks, register
 from ..native.losses import softmax_loss
-from ._base import FusedLoss, in_one_call, reduce
+from ._base import FusedLoss, reduce
+from ._fused import in_one_call
 from ._softmax import log_softmax, of_labels
 
+__all__ = ["LabelSmoothingLoss", "label_smoothing_loss"]
 
+
+@in_one_call(softmax_loss, alpha="alpha")
 def label_smoothing_loss(logits: Tensor, target: Tensor, alpha: float = 0.1, *, reduction: str = "none") -> Tensor:
     """Label smoothing of each sample: logits (N, C), target (N,) -> (N,). See `LabelSmoothingLoss`."""
-    smooth = alpha / (1 - alpha)
-
-    def formula(z: Tensor, target: Tensor, reduction: str) -> Tensor:
-        log_p = log_softmax(z)
-        return reduce(of_labels(log_p, target) - smooth * log_p.mean(1), reduction)
-
-    return in_one_call(logits, target, reduction, formula, softmax_loss, smooth=smooth)
+    log_p = log_softmax(logits)
+    return reduce(of_labels(log_p, target) - alpha / (1 - alpha) * log_p.mean(1), reduction)
 
 
 @register(
@@ -28,6 +27,7 @@ def label_smoothing_loss(logits: Tensor, target: Tensor, alpha: float = 0.1, *, 
     arxiv="1512.00567",
     neutral={"alpha": 0.0},
     space={"alpha": {"values": (0.05, 0.1, 0.2), "scale": "log", "high": 0.9}},
+    examples=({}, {"alpha": 0.0}, {"alpha": 0.9}),
 )
 class LabelSmoothingLoss(FusedLoss):
     r"""Cross-entropy with labels that give each of the C classes a share of the probability.

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor
 
-from ..core import checks, full_precision, register
+from ..core import checks, register
+from ..native.losses import softmax_loss
 from ._base import FusedLoss
-from ._softmax import cross_entropy
+from ._fused import in_one_call
+from ._softmax import nll
+
+__all__ = ["LDAMLoss", "ldam_loss", "ldam_margins"]
 
 
 def ldam_margins(class_counts: Tensor, max_margin: float = 0.5) -> Tensor:
@@ -16,13 +19,13 @@ def ldam_margins(class_counts: Tensor, max_margin: float = 0.5) -> Tensor:
     return margins * (max_margin / margins.max())
 
 
+@in_one_call(softmax_loss, scale="scale", margin="scaled_margins")
 def ldam_loss(
-    logits: Tensor, target: Tensor, margins: Tensor, scale: float = 30.0, *, reduction: str = "none"
+    logits: Tensor, target: Tensor, *, scaled_margins: Tensor, scale: float = 30.0, reduction: str = "none"
 ) -> Tensor:
-    """LDAM of each sample: logits (N, C), target (N,), margins (C,) -> (N,). See `LDAMLoss`."""
-    logits = full_precision(logits)
-    margins = margins.to(logits)
-    return cross_entropy(logits, target, reduction, scale=torch.full_like(margins, scale), at_label=-scale * margins)
+    """LDAM of each sample: logits (N, C), target (N,), scale · margins (C,) -> (N,). See `LDAMLoss`."""
+    margin = scaled_margins.index_select(0, target)[:, None]
+    return nll((scale * logits).scatter_add(1, target[:, None], -margin), target, reduction)
 
 
 @register(
@@ -32,6 +35,7 @@ def ldam_loss(
     arxiv="1906.07413",
     companions={"head": "cosine(tau=1.0, bias=False)"},
     space={"max_margin": {"values": (0.25, 0.5, 1.0), "scale": "log"}},
+    examples=({}, {"max_margin": 0.0}, {"max_margin": 2.0, "scale": 1.0}),
 )
 class LDAMLoss(FusedLoss):
     r"""Cross-entropy of cosines, where the label's must exceed the others by a margin, wider for rare classes.
@@ -75,10 +79,8 @@ class LDAMLoss(FusedLoss):
         return self.scale * logits
 
     def derived(self, counts: Tensor) -> Tensor:
-        margins = ldam_margins(counts, self.max_margin)
-        return torch.stack([torch.full_like(margins, self.scale), -self.scale * margins])
+        return self.scale * ldam_margins(counts, self.max_margin)
 
     def reduced(self, logits: Tensor, target: Tensor, reduction: str) -> Tensor:
-        logits = full_precision(logits)
-        scales, shifts = self.ready(logits.dtype, logits.device).unbind()
-        return cross_entropy(logits, target, reduction, scale=scales, at_label=shifts)
+        margins = self.of_classes(logits)
+        return ldam_loss(logits, target, scaled_margins=margins, scale=self.scale, reduction=reduction)

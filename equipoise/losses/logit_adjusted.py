@@ -5,22 +5,19 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from ..core import checks, full_precision, register
+from ..core import checks, register
+from ..native.losses import softmax_loss
 from ._base import FusedLoss
-from ._softmax import cross_entropy
+from ._fused import in_one_call
+from ._softmax import nll
+
+__all__ = ["LogitAdjustedLoss", "logit_adjusted_loss"]
 
 
-def logit_adjusted_loss(
-    logits: Tensor, target: Tensor, class_counts: Tensor, tau: float = 1.0, *, reduction: str = "none"
-) -> Tensor:
-    """Logit-adjusted loss: logits (N, C), target (N,), class_counts (C,) -> (N,). See `LogitAdjustedLoss`."""
-    logits = full_precision(logits)
-    return cross_entropy(logits, target, reduction, shift=_adjustment(class_counts.to(logits), tau))
-
-
-def _adjustment(counts: Tensor, tau: float) -> Tensor:
-    """τ log n: counts do for the prior, since dividing by their sum moves all logits alike."""
-    return tau * counts.log() if tau else torch.zeros_like(counts)  # an empty class's logarithm is -inf
+@in_one_call(softmax_loss, shift="tau_log_prior")
+def logit_adjusted_loss(logits: Tensor, target: Tensor, *, tau_log_prior: Tensor, reduction: str = "none") -> Tensor:
+    """Logit-adjusted loss: logits (N, C), target (N,), tau · log prior (C,) -> (N,). See `LogitAdjustedLoss`."""
+    return nll(logits + tau_log_prior, target, reduction)
 
 
 @register(
@@ -30,6 +27,7 @@ def _adjustment(counts: Tensor, tau: float) -> Tensor:
     arxiv="2007.07314",
     neutral={"tau": 0.0},
     space={"tau": {"values": (0.5, 1.0, 1.5), "low": 0.0}},
+    examples=({}, {"tau": 0.0}, {"tau": 3.0}),
 )
 class LogitAdjustedLoss(FusedLoss):
     r"""Cross-entropy after each logit was raised by its class's log-prior, so that the bare logits are balanced.
@@ -61,8 +59,8 @@ class LogitAdjustedLoss(FusedLoss):
         self.tau = checks.at_least("tau", tau, 0)
 
     def derived(self, counts: Tensor) -> Tensor:
-        return _adjustment(counts, self.tau)
+        # counts do for the prior, since dividing by their sum moves all logits alike
+        return self.tau * counts.log() if self.tau else torch.zeros_like(counts)  # an empty class's logarithm is -inf
 
     def reduced(self, logits: Tensor, target: Tensor, reduction: str) -> Tensor:
-        logits = full_precision(logits)
-        return cross_entropy(logits, target, reduction, shift=self.ready(logits.dtype, logits.device))
+        return logit_adjusted_loss(logits, target, tau_log_prior=self.of_classes(logits), reduction=reduction)

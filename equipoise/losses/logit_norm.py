@@ -5,10 +5,13 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from ..core import checks, full_precision, register
+from ..core import checks, register
 from ..native.losses import softmax_loss
-from ._base import FusedLoss, in_one_call
+from ._base import FusedLoss
+from ._fused import in_one_call
 from ._softmax import nll
+
+__all__ = ["LogitNormLoss", "logit_norm_loss"]
 
 SMALLEST_NORM = 1e-6  # the released code's guard: the square root of 1e-12
 
@@ -18,13 +21,10 @@ def normalized_logits(logits: Tensor, tau: float = 0.04) -> Tensor:
     return logits / (tau * torch.linalg.vector_norm(logits, dim=1, keepdim=True).clamp_min(SMALLEST_NORM))
 
 
+@in_one_call(softmax_loss, tau="tau")
 def logit_norm_loss(logits: Tensor, target: Tensor, tau: float = 0.04, *, reduction: str = "none") -> Tensor:
     """Cross-entropy of normalized logits: logits (N, C), target (N,) -> (N,). See `LogitNormLoss`."""
-
-    def formula(z: Tensor, target: Tensor, reduction: str) -> Tensor:
-        return nll(normalized_logits(z, tau), target, reduction)
-
-    return in_one_call(full_precision(logits), target, reduction, formula, softmax_loss, tau=tau)
+    return nll(normalized_logits(logits, tau), target, reduction)
 
 
 @register(
@@ -33,6 +33,7 @@ def logit_norm_loss(logits: Tensor, target: Tensor, tau: float = 0.04, *, reduct
     year=2021,
     arxiv="2010.16402",
     space={"tau": {"values": (0.04, 0.08, 0.16), "scale": "log"}},
+    examples=({}, {"tau": 1.0}, {"tau": 0.001}),
 )
 class LogitNormLoss(FusedLoss):
     r"""Cross-entropy of logits brought to one length, so that only their direction counts.

@@ -6,6 +6,8 @@ from torch import Tensor
 
 from ..core import Batch, Output, checks, full_precision, register, signature_repr
 
+__all__ = ["LogitPenalty", "logit_penalty"]
+
 
 def logit_penalty(logits: Tensor, beta: float = 6e-4, half: bool = False) -> Tensor:
     """The term added to each sample's loss: logits (N, C) -> (N,). See `LogitPenalty`."""

@@ -5,22 +5,22 @@ from __future__ import annotations
 import torch.nn.functional as F
 from torch import Tensor
 
-from ..core import full_precision, register
-from ..native import losses as native
-from ._base import FusedLoss, in_one_call, label_rows
+from ..core import register
+from ..native import losses as kernels
+from ._base import FusedLoss, label_rows
+from ._fused import in_one_call
+
+__all__ = ["SigmoidLoss", "sigmoid_loss"]
 
 
+@in_one_call(kernels.sigmoid_loss)
 def sigmoid_loss(logits: Tensor, target: Tensor, *, reduction: str = "none") -> Tensor:
     """Sigmoid cross-entropy of each sample: logits (N, C), target (N,) -> (N,). See `SigmoidLoss`."""
-
-    def formula(z: Tensor, target: Tensor, reduction: str) -> Tensor:
-        one_hot = label_rows(z, target, 1, 0)
-        if reduction == "none":
-            return F.binary_cross_entropy_with_logits(z, one_hot, reduction="none").sum(1)
-        total = F.binary_cross_entropy_with_logits(z, one_hot, reduction="sum")
-        return total / target.shape[0] if reduction == "mean" else total
-
-    return in_one_call(full_precision(logits), target, reduction, formula, native.sigmoid_loss)
+    one_hot = label_rows(logits, target, 1, 0)
+    if reduction == "none":
+        return F.binary_cross_entropy_with_logits(logits, one_hot, reduction="none").sum(1)
+    total = F.binary_cross_entropy_with_logits(logits, one_hot, reduction="sum")
+    return total / target.shape[0] if reduction == "mean" else total
 
 
 @register("sigmoid", kind="loss", year=2021, arxiv="2010.16402", companions={"head": "linear(prior='classes')"})

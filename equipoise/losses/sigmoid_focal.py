@@ -5,20 +5,20 @@ from __future__ import annotations
 import torch.nn.functional as F
 from torch import Tensor
 
-from ..core import checks, full_precision, register
+from ..core import checks, register
 from ..native.losses import sigmoid_loss
-from ._base import FusedLoss, in_one_call, label_rows, reduce
+from ._base import FusedLoss, label_rows, reduce
+from ._fused import in_one_call
+
+__all__ = ["SigmoidFocalLoss", "sigmoid_focal_loss"]
 
 
+@in_one_call(sigmoid_loss, gamma="gamma")
 def sigmoid_focal_loss(logits: Tensor, target: Tensor, gamma: float = 2.0, *, reduction: str = "none") -> Tensor:
     """Sigmoid focal loss of each sample: logits (N, C), target (N,) -> (N,). See `SigmoidFocalLoss`."""
-
-    def formula(z: Tensor, target: Tensor, reduction: str) -> Tensor:
-        wrong = label_rows(z, target, -1, 1) * z  # the paper's -z^t: the larger, the more wrong
-        fade = (gamma * F.logsigmoid(wrong)).exp()  # the logarithm of a sigmoid has a slope where the sigmoid is 0
-        return reduce((fade * F.softplus(wrong)).sum(1), reduction)
-
-    return in_one_call(full_precision(logits), target, reduction, formula, sigmoid_loss, gamma=gamma)
+    wrong = label_rows(logits, target, -1, 1) * logits  # the paper's -z^t: the larger, the more wrong
+    fade = (gamma * F.logsigmoid(wrong)).exp()  # the logarithm of a sigmoid has a slope where the sigmoid is 0
+    return reduce((fade * F.softplus(wrong)).sum(1), reduction)
 
 
 @register(
@@ -28,6 +28,7 @@ def sigmoid_focal_loss(logits: Tensor, target: Tensor, gamma: float = 2.0, *, re
     arxiv="1708.02002",
     companions={"head": "linear(prior='others')"},
     space={"gamma": {"values": (0.5, 1.0, 2.0), "scale": "log"}},
+    examples=({}, {"gamma": 0.0}, {"gamma": 0.5}, {"gamma": 1.0}, {"gamma": 1.7}),
 )
 class SigmoidFocalLoss(FusedLoss):
     r"""One yes-or-no cross-entropy for each class, fading where the answer is already right; summed over classes.

@@ -7,9 +7,13 @@ from torch import Tensor
 
 from ..core import checks, register
 from ..native.losses import squared_loss
-from ._base import FusedLoss, in_one_call, label_rows
+from ._base import FusedLoss, label_rows
+from ._fused import in_one_call
+
+__all__ = ["SquaredErrorLoss", "squared_error_loss"]
 
 
+@in_one_call(squared_loss, kappa="kappa", magnitude="magnitude", loss_scale="loss_scale", per_class="per_class")
 def squared_error_loss(
     logits: Tensor,
     target: Tensor,
@@ -21,24 +25,19 @@ def squared_error_loss(
     reduction: str = "none",
 ) -> Tensor:
     """Squared error of each sample: logits (N, C), target (N,) -> (N,). See `SquaredErrorLoss`."""
-    c = logits.shape[1]
-    scale = loss_scale / (c if per_class else 1)
+    # s · Σ_k [k = y ? κ : 1] (z_k - [k = y] M)² as a mean or sum of squares, which PyTorch has one kernel for:
+    # weights go under the square by their roots
     root = loss_scale**0.5
-
-    def formula(z: Tensor, target: Tensor, reduction: str) -> Tensor:
-        # s · Σ_k [k = y ? κ : 1] (z_k - [k = y] M)² as a mean or sum of squares, which PyTorch has one kernel for:
-        # weights go under the square by their roots
-        weights = label_rows(z, target, root * kappa**0.5, root)
-        aims = label_rows(z, target, root * kappa**0.5 * magnitude, 0)
-        if reduction == "none":
-            squares = F.mse_loss(weights * z, aims, reduction="none")
-            return squares.mean(1) if per_class else squares.sum(1)
-        if reduction == "mean" and per_class:
-            return F.mse_loss(weights * z, aims)
-        total = F.mse_loss(weights * z, aims, reduction="sum")
-        return total / (c if per_class else target.shape[0] if reduction == "mean" else 1)
-
-    return in_one_call(logits, target, reduction, formula, squared_loss, kappa=kappa, magnitude=magnitude, scale=scale)
+    weighed = label_rows(logits, target, root * kappa**0.5, root) * logits
+    aims = label_rows(logits, target, root * kappa**0.5 * magnitude, 0)
+    if reduction == "none":
+        squares = F.mse_loss(weighed, aims, reduction="none")
+        return squares.mean(1) if per_class else squares.sum(1)
+    if reduction == "mean" and per_class:
+        return F.mse_loss(weighed, aims)
+    n, c = logits.shape
+    total = F.mse_loss(weighed, aims, reduction="sum")
+    return total / (c if per_class else n if reduction == "mean" else 1)
 
 
 @register(
@@ -50,6 +49,7 @@ def squared_error_loss(
         "kappa": {"values": (4.0, 8.0, 16.0), "scale": "log"},
         "magnitude": {"values": (1.0, 8.0, 60.0), "scale": "log"},
     },
+    examples=({}, {"kappa": 1.0, "magnitude": 1.0}, {"loss_scale": 10.0, "per_class": False}),
 )
 class SquaredErrorLoss(FusedLoss):
     r"""Squared distance of the logits to M for the label and 0 for the other classes; the label's weighs more.

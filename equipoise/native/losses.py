@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from ctypes import c_float, c_int64, c_uint32, c_void_p
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 from torch import Tensor
@@ -21,6 +21,8 @@ _ARGUMENTS: dict[str, list[Any]] = {
     "squared": [c_float] * 3,  # kappa, magnitude, scale
 }
 
+OF_CLASSES = frozenset({"scale", "shift", "margin", "rare"})  # options that are numbers of the classes, (C,)
+
 Slope = tuple[Tensor, Tensor]
 Kernel = Callable[..., Slope]  # logits, target, reduction, and options of its own -> value, slope of the logits
 
@@ -30,23 +32,28 @@ def softmax_loss(
     target: Tensor,
     reduction: str,
     *,
-    scale: Tensor | None = None,
+    scale: Tensor | float | None = None,
     shift: Tensor | None = None,
-    at_label: Tensor | None = None,
+    margin: Tensor | None = None,
     rare: Tensor | None = None,
     seeds: Tensor | None = None,
     left_out: float = 0.0,
     tau: float = 0.0,
-    smooth: float = 0.0,
+    alpha: float = 0.0,
     gamma: float = 0.0,
 ) -> Slope:
-    """Cross-entropy of u = `scale` · z + `shift`, and at the label `at_label` more, or what the others make of it.
+    """Cross-entropy of u = `scale` · z + `shift`, and at the label `margin` less, or what the others make of it.
 
-    `rare` classes are left out so often, drawn by a row's seed; `tau` brings z to length 1 / tau; `smooth` times the
-    mean cost of all classes is added; `gamma` is focal loss's.
+    `rare` classes are left out so often, drawn by a row's seed; `tau` brings z to length 1 / tau; `alpha` smooths the
+    labels; `gamma` is focal loss's.
     """
-    each_class = [t if t is None else _of_classes(t, logits.shape[1]) for t in (scale, shift, at_label, rare)]
+    classes = logits.shape[1]
+    if scale is not None and not isinstance(scale, Tensor):
+        scale = _for_each_class(scale, classes)
+    at_label = None if margin is None else -margin
+    each_class = [t if t is None else _of_classes(t, classes) for t in (scale, shift, at_label, rare)]
     pointers = [t if t is None else t.data_ptr() for t in (*each_class, seeds)]
+    smooth = alpha / (1 - alpha)
     return _call("softmax", logits, target, reduction, *pointers, int(left_out * 2**24), tau, smooth, gamma)
 
 
@@ -56,10 +63,26 @@ def sigmoid_loss(logits: Tensor, target: Tensor, reduction: str, *, gamma: float
 
 
 def squared_loss(
-    logits: Tensor, target: Tensor, reduction: str, *, kappa: float, magnitude: float, scale: float
+    logits: Tensor,
+    target: Tensor,
+    reduction: str,
+    *,
+    kappa: float,
+    magnitude: float,
+    loss_scale: float,
+    per_class: bool,
 ) -> Slope:
-    """Squared error from `magnitude` at the label, `kappa` times, and from 0 elsewhere, all `scale` times."""
+    """Squared error from `magnitude` at the label, `kappa` times, and from 0 elsewhere, all `loss_scale` times.
+
+    The sum over classes or, `per_class`, their mean.
+    """
+    scale = loss_scale / (logits.shape[1] if per_class else 1)
     return _call("squared", logits, target, reduction, kappa, magnitude, scale)
+
+
+@lru_cache(maxsize=64)
+def _for_each_class(number: float, classes: int) -> Tensor:
+    return floats(classes).fill_(number)
 
 
 def _of_classes(values: Tensor, classes: int) -> Tensor:

@@ -17,7 +17,7 @@ def test_by_hand():
     # temperatures (100 / 1)^0.5 = 10 and 1: logits 0 and 10 / 10, log(1 + e^-1) = 0.313262
     temperatures = cdt_temperatures(torch.tensor([100, 1]), gamma=0.5)
     assert temperatures.tolist() == [1.0, 10.0]
-    value = cdt_loss(torch.tensor([[0.0, 10.0]]), torch.tensor([1]), temperatures)
+    value = cdt_loss(torch.tensor([[0.0, 10.0]]), torch.tensor([1]), coolness=1 / temperatures)
     assert value.item() == pytest.approx(0.313262, abs=1e-6)
 
 

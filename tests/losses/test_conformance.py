@@ -13,19 +13,7 @@ from equipoise.losses import *  # noqa: F403 - eval(repr(loss)) needs the names
 COUNTS = [500, 120, 33, 7, 1]
 C = len(COUNTS)
 
-# Parameters to try; a loss that is not named here is tried with its defaults.
-PARAMETERS = {
-    "cdt": ["", "gamma=0.0", "gamma=1.0"],
-    "equalization": ["gamma=0.0", "gamma=1.0, threshold=0.1", "gamma=1.0"],  # its draws are tested in its own file
-    "focal": ["", "gamma=0.0", "gamma=0.5", "gamma=1.0", "gamma=5.0"],
-    "label_smoothing": ["", "alpha=0.0", "alpha=0.9"],
-    "ldam": ["", "max_margin=0.0", "max_margin=2.0, scale=1.0"],
-    "logit_adjusted": ["", "tau=0.0", "tau=3.0"],
-    "logit_norm": ["", "tau=1.0", "tau=0.001"],
-    "sigmoid_focal": ["", "gamma=0.0", "gamma=0.5", "gamma=1.0", "gamma=1.7"],
-    "squared_error": ["", "kappa=1.0, magnitude=1.0", "loss_scale=10.0, per_class=False"],
-}
-CASES = [f"{card.name}({text})" for card in core.cards("loss") for text in PARAMETERS.get(card.name, [""])]
+CASES = [str(core.Spec(card.name, tuple(given.items()))) for card in core.cards("loss") for given in card.examples]
 each_case = pytest.mark.parametrize("case", CASES)
 both_ways = pytest.mark.usefixtures("either_way")
 each_card = pytest.mark.parametrize("card", core.cards("loss") + core.cards("penalty"), ids=lambda card: card.name)
@@ -61,7 +49,7 @@ def extreme_logits():
 
 def test_every_loss_with_parameters_is_tried_at_several_values():
     for card in core.cards("loss"):
-        assert not card.parameters or len(PARAMETERS.get(card.name, [])) >= 3, card.name
+        assert not card.parameters or len(card.examples) >= 3, card.name
 
 
 @both_ways

@@ -23,7 +23,7 @@ def test_by_hand():
     # n^(-1/4) = 0.1 and 0.5, so the margins are 0.1 and 0.5; equal cosines: log(1 + e^(4 * 0.5)) = 2.126928
     margins = ldam_margins(torch.tensor([10000, 16]))
     torch.testing.assert_close(margins, torch.tensor([0.1, 0.5], dtype=torch.float64))
-    value = ldam_loss(torch.tensor([[0.5, 0.5]]), torch.tensor([1]), margins, scale=4.0)
+    value = ldam_loss(torch.tensor([[0.5, 0.5]]), torch.tensor([1]), scaled_margins=4 * margins, scale=4.0)
     assert value.item() == pytest.approx(2.126928, abs=1e-6)
 
 

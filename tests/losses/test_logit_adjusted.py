@@ -20,7 +20,9 @@ def test_reference(agrees_with, tau):
 
 def test_by_hand():
     # equal logits: 90^0.5 : 10^0.5 = 3 : 1, so -log(1 / 4) = 1.386294
-    value = logit_adjusted_loss(torch.zeros(1, 2), torch.tensor([1]), torch.tensor([90, 10]), tau=0.5)
+    value = logit_adjusted_loss(
+        torch.zeros(1, 2), torch.tensor([1]), tau_log_prior=0.5 * torch.tensor([0.9, 0.1]).log()
+    )
     assert value.item() == pytest.approx(1.386294, abs=1e-6)
 
 

@@ -3,12 +3,23 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from equipoise.losses._softmax import FEW, cross_entropy, log_softmax
+from equipoise.losses._fused import in_one_call
+from equipoise.losses._softmax import FEW, log_softmax, nll
+from equipoise.native.losses import softmax_loss
 
 SIZES = [(7, FEW - 1), (5, FEW), (200, 64), (3, 65), (40, 5000)]  # here and in the kernels short rows go their own way
 KINDS = {torch.float64: {"rtol": 1e-12, "atol": 1e-14}, torch.float32: {"rtol": 1e-5, "atol": 1e-6}}
 each_kind = pytest.mark.parametrize("dtype", KINDS, ids=str)
 pytestmark = pytest.mark.usefixtures("either_way")
+
+
+@in_one_call(softmax_loss, scale="scale", shift="shift", margin="margin")
+def cross_entropy(logits, target, scale=1.0, *, shift=None, margin=None, reduction="none"):
+    """Of all that a loss may do to its logits."""
+    u = scale * logits
+    u = u if shift is None else u + shift
+    u = u if margin is None else u - margin * F.one_hot(target, logits.shape[1])
+    return nll(u, target, reduction)
 
 
 def example(n, c, dtype=torch.float64):
@@ -28,9 +39,9 @@ def test_softmax_by_definition(size):
 def test_value_and_gradient_are_pytorchs(size, reduction, dtype):
     logits, target = example(*size, dtype)
     found = []
-    for function in (cross_entropy, lambda z, y, r: F.cross_entropy(z, y, reduction=r)):
+    for function in (cross_entropy, F.cross_entropy):
         z = logits.clone().requires_grad_()
-        value = function(z, target, reduction)
+        value = function(z, target, reduction=reduction)
         value.backward(torch.rand(value.shape, dtype=value.dtype, generator=torch.Generator().manual_seed(0)))
         found.append((value.detach(), z.grad))
         assert torch.equal(z, logits)
@@ -41,12 +52,12 @@ def test_value_and_gradient_are_pytorchs(size, reduction, dtype):
 def test_the_logits_may_be_moved(dtype):
     logits, target = example(6, 5, dtype)
     logits.requires_grad_()
-    scale, shift, at_label = torch.rand(5, dtype=dtype), torch.randn(5, dtype=dtype), torch.randn(5, dtype=dtype)
+    scale, shift, margin = torch.rand(5, dtype=dtype), torch.randn(5, dtype=dtype), torch.randn(5, dtype=dtype)
 
     def moved(z, reduction="none"):
-        return cross_entropy(z, target, reduction, scale=scale, shift=shift, at_label=at_label)
+        return cross_entropy(z, target, scale, shift=shift, margin=margin, reduction=reduction)
 
-    u = scale * logits + shift + F.one_hot(target, 5) * at_label
+    u = scale * logits + shift - F.one_hot(target, 5) * margin
     value, expected = moved(logits), F.cross_entropy(u, target, reduction="none")
     torch.testing.assert_close(value, expected)
     weights = torch.rand(6, dtype=dtype)
@@ -88,7 +99,7 @@ def test_nan_is_not_hidden():
 @pytest.mark.parametrize("size", SIZES, ids=str)
 def test_backward_twice_gives_the_same(size):
     logits, target = example(*size)
-    value = cross_entropy(logits.requires_grad_(), target, "mean")
+    value = cross_entropy(logits.requires_grad_(), target, reduction="mean")
     value.backward(retain_graph=True)
     first = logits.grad.clone()
     value.backward()
@@ -97,7 +108,7 @@ def test_backward_twice_gives_the_same(size):
 
 def test_torch_func():
     logits, target = example(40, 5000, torch.float32)
-    found = torch.func.grad(lambda z: cross_entropy(z, target, "mean"))(logits)
+    found = torch.func.grad(lambda z: cross_entropy(z, target, reduction="mean"))(logits)
     torch.testing.assert_close(found, torch.func.grad(F.cross_entropy)(logits, target))
 
 
@@ -120,7 +131,7 @@ def test_what_lies_apart_in_memory_is_read_as_it_is():
     logits, target = example(6, 10, torch.float32)
     logits, target = logits.t().contiguous().t()[:, ::2].requires_grad_(), target.repeat_interleave(2)[::2] % 5
     shift = torch.arange(10.0)[::2]
-    value = cross_entropy(logits, target, "mean", shift=shift)
+    value = cross_entropy(logits, target, reduction="mean", shift=shift)
     expected = F.cross_entropy(logits + shift, target)
     torch.testing.assert_close(value, expected)
     torch.testing.assert_close(*(torch.autograd.grad(v, logits)[0] for v in (value, expected)))

@@ -14,7 +14,6 @@ from equipoise.core import full_precision
 
 COUNTS = [500, 120, 33, 7, 1]
 C = len(COUNTS)
-PARAMETERS = {"equalization": {"gamma": 1.0, "threshold": 0.1}}  # at 1.0 nothing is left to chance
 REDUCTIONS = ["mean", "sum", "none"]
 INTEGERS = [torch.int8, torch.uint8, torch.int16, torch.int32, torch.int64]
 each_loss = pytest.mark.parametrize("name", [card.name for card in core.cards("loss")])
@@ -38,7 +37,7 @@ def either_way(request, monkeypatch):
 def build(name, counts=COUNTS, **more):
     card = core.card(name, "loss")
     facts = {"class_counts": counts} if "class_counts" in card.facts else {}
-    return card.factory(**facts, **PARAMETERS.get(name, {}), **more)
+    return card.factory(**facts, **card.examples[0], **more)
 
 
 def example(n=7, dtype=torch.float32):

@@ -1,0 +1,17 @@
+"""Packages that are folders of methods, one a file."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Iterable
+from typing import Any
+
+
+def exported(package: str, path: Iterable[str]) -> dict[str, Any]:
+    """By name, what the modules of a package list in their `__all__`; those with an underscore first are its own."""
+    found: dict[str, Any] = {}
+    for name in sorted(m.name for m in pkgutil.iter_modules(path) if not m.name.startswith("_")):
+        module = importlib.import_module(f"{package}.{name}")
+        found |= {each: getattr(module, each) for each in module.__all__}
+    return found
