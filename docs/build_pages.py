@@ -1,6 +1,6 @@
 """Write docs/methods/NAME.md for every method from its docstring, and an index; `--check` only says what is stale.
 
-A method that has no page yet is not stale: whoever adds a method need not write one, the next `make docs` does.
+A method that has no page yet is not stale: whoever adds a method need not write one, the next `make pages` does.
 """
 
 from __future__ import annotations

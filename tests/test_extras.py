@@ -52,7 +52,7 @@ def test_all_has_every_extra_of_the_table():
 
 
 def test_most_of_the_library_needs_torch_and_numpy_alone():
-    parts = ("losses", "norms", "mixing", "imbalance", "models", "data", "train", "store")
+    parts = ("losses", "norms", "mixing", "imbalance", "models", "data", "train", "store", "testing")
     done = without(EXTRAS, "\n".join(f"import equipoise.{part}" for part in parts))
     assert done.returncode == 0, done.stderr
 

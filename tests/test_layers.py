@@ -22,6 +22,7 @@ ALLOWED = {
     "models": BASE | {"norms"},  # it exchanges those of another library's network
     "norms": BASE | {"native"},
     "losses": BASE | {"native"},
+    "testing": BASE,
     "train": BASE | METHODS,
     "store": BASE,
     "analysis": BASE | {"imbalance"},  # it fits a temperature

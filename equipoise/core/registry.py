@@ -13,12 +13,13 @@ import inspect
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
+from . import plugins
 from .annotations import annotation_of, fitted
 from .words import cut, shown
 
@@ -128,6 +129,16 @@ class Card:
     examples: Sequence[Mapping[str, Any]] = ({},)
 
     @property
+    def origin(self) -> str:
+        """Where the factory is defined: `equipoise.losses.focal.FocalLoss`."""
+        return f"{self.factory.__module__}.{self.factory.__qualname__}"
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether it is part of this package, not of a plugin."""
+        return self.origin.partition(".")[0] == __name__.partition(".")[0]
+
+    @property
     def summary(self) -> str:
         """The first line of the factory's docstring."""
         return (inspect.getdoc(self.factory) or "").partition("\n")[0]
@@ -176,9 +187,7 @@ def register(
         raise ValueError(f"{name!r} is registered as {kind!r}; the kinds are {', '.join(KINDS)}")
 
     def enter(factory: Any) -> Any:
-        if (kind, name) in _REGISTRY:
-            raise ValueError(f"two {kind} entries are named {name!r}: {_REGISTRY[kind, name].factory} and {factory}")
-        _REGISTRY[kind, name] = Card(
+        entry = Card(
             name,
             kind,
             factory,
@@ -189,9 +198,27 @@ def register(
             space=dict(space or {}),
             examples=tuple(examples),
         )
+        other = _REGISTRY.get((kind, name))
+        if other is not None:
+            clash = f"two {kind} entries are named {name!r}: {other.origin} and {entry.origin}"
+            if other.is_ours or not entry.is_ours:
+                raise ValueError(f"{clash}; rename the second")
+            plugins.tell(f"{clash}; the first, a plugin's, is left out")  # it came before our own were imported
+        _REGISTRY[kind, name] = entry
         return factory
 
     return enter
+
+
+@cache
+def _with_plugins() -> None:
+    """Plugins are asked for their methods once, when somebody first asks for any."""
+    for plugin in plugins.installed():
+        before = set(_REGISTRY)
+        if not plugins.imported(plugin):
+            for key in _REGISTRY.keys() - before:
+                if not _REGISTRY[key].is_ours:  # what a plugin imported of ours is there to stay
+                    del _REGISTRY[key]
 
 
 def cards(kind: str | None = None) -> list[Card]:
@@ -200,6 +227,7 @@ def cards(kind: str | None = None) -> list[Card]:
         raise EquipoiseError(f"no kind of method is named {kind!r}.{did_you_mean(kind, KINDS)}")
     for package in KINDS[kind] if kind else {package for home in KINDS.values() for package in home}:
         importlib.import_module(package)
+    _with_plugins()
     return sorted((c for c in _REGISTRY.values() if kind in (None, c.kind)), key=lambda c: c.name)
 
 
