@@ -36,6 +36,7 @@ sphinx_gallery_conf = {
     "gallery_dirs": "auto_tutorials",
     "filename_pattern": "/",
     "image_scrapers": (),
+    "capture_repr": (),  # only what is printed is shown
     "reset_modules": (),
     "abort_on_example_error": True,
     "download_all_examples": False,

@@ -44,6 +44,13 @@ def test_links_lead_somewhere(page):
     assert list(broken(page)) == []
 
 
+@pytest.mark.parametrize("name", ["ARCHITECTURE.md", "CONTRIBUTING.md"])
+def test_paths_that_are_named_exist(name):
+    for path in re.findall(r"`([\w.]+/[\w./]+)`", (ROOT / name).read_text()):
+        known = [ROOT / path, ROOT / "equipoise" / path]
+        assert "NAME" in path or path.startswith("build/") or any(place.exists() for place in known), path
+
+
 def test_broken_links_are_found(tmp_path):
     page = tmp_path / "page.md"
     page.write_text(
