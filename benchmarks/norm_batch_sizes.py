@@ -15,7 +15,7 @@ from rich.console import Console
 from equipoise.core import EquipoiseError
 from equipoise.report import collect
 from equipoise.store import Store
-from equipoise.study import Study, best_device, core_count, run_study
+from equipoise.study import How, OnTerminal, Study, run_study
 
 NORMS = {
     "batch": "batch",
@@ -49,14 +49,14 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--out", type=Path, default=Path("runs/norm_batch_sizes"))
     arguments = parser.parse_args()
-    console, device = Console(stderr=True), best_device(None)
+    console, how = Console(stderr=True), How.on()
     rows = []
     for task in TASKS:
         for batch_size in (2, 8, 128):
             asked = study(task, batch_size, arguments.seeds)
             store = Store(arguments.out / asked.name)
             try:
-                run_study(asked, store, device, core_count() if device.type == "cpu" else 1, console)
+                run_study(asked, store, how, OnTerminal(console))
             except EquipoiseError as error:
                 console.print(f"{task} is left out: {error}")
                 break

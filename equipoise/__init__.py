@@ -1,6 +1,50 @@
 """Equipoise: image classifiers that treat their classes evenly, and evidence for what a data set wants.
 
-Each part works alone: ``from equipoise.losses import LDAMLoss`` needs torch and numpy, nothing else.
+The way in is ``equipoise.run(study) -> Results``. Each part also works alone: ``from equipoise.losses import LDAMLoss``
+needs torch and numpy, nothing else. Whatever is named here is imported when it is first asked for.
 """
 
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 __version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from .core import EquipoiseError as EquipoiseError
+    from .data import load_task as load_task
+    from .front import Results as Results
+    from .front import list_methods as list_methods
+    from .front import run as run
+    from .models import create_model as create_model
+    from .study import Study as Study
+    from .train import Recipe as Recipe
+
+_NAMES = {
+    "EquipoiseError": "core",
+    "Recipe": "train",
+    "Results": "front",
+    "Study": "study",
+    "create_model": "models",
+    "list_methods": "front",
+    "load_task": "data",
+    "run": "front",
+}
+_PARTS = (
+    "analysis", "cli", "core", "data", "front", "imbalance", "losses", "mixing", "models", "norms", "report", "store",
+    "study", "train",
+)  # fmt: skip
+__all__ = ["__version__", *_NAMES, *_PARTS]  # noqa: PLE0604, RUF100
+
+
+def __getattr__(name: str) -> Any:
+    if name in _NAMES:
+        return getattr(import_module(f".{_NAMES[name]}", __name__), name)
+    if name in _PARTS:
+        return import_module(f".{name}", __name__)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -15,7 +15,7 @@ def main() -> None:
     except MissingPackage as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(2)
-    from .cli.commands import main
+    from .cli import main
 
     main()
 

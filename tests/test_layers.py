@@ -28,7 +28,8 @@ ALLOWED = {
     "analysis": BASE | {"imbalance"},  # it fits a temperature
     "report": BASE | {"store", "analysis"},
     "study": BASE | METHODS | {"train", "store", "analysis"},
-    "cli": BASE | METHODS | {"train", "store", "analysis", "report", "study"},
+    "front": BASE | {"store", "analysis", "report", "study"},
+    "cli": BASE | METHODS | {"train", "store", "analysis", "report", "study", "front"},
 }
 
 

@@ -31,7 +31,7 @@ class Said:
 
 def called(*arguments: str | Path) -> Said:
     """In this process: as fast as it can be. An exception that a user would see as a traceback goes through."""
-    from equipoise.cli.commands import main
+    from equipoise.cli import main
 
     printed, code = io.StringIO(), 0
     command = ["equipoise", *map(str, arguments)]

@@ -134,6 +134,12 @@ class Store:
         """Forget a run, so that it is done again."""
         shutil.rmtree(self._run(key), ignore_errors=True)
 
+    def forget_failures(self) -> None:
+        """Remove the records of failed runs, so that they are done again."""
+        for record in self.records():
+            if not record.finished:
+                self.remove(record.key)
+
     def valid(self, key: str) -> dict[str, np.ndarray]:
         """Outputs on the validation data: logits, features, labels; see `to_npz` for how they are kept."""
         return self._arrays(key, "valid")

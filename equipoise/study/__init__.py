@@ -11,13 +11,17 @@ from .plan.plan import find_spread, forecast, print_looks, print_plan
 from .plan.rounds import Budget, new_rounds, run_until_decided
 from .presets import PRESETS, Preset, expanded
 from .probe import Asked, analyze_study, print_analysis
-from .run.hardware import decide
-from .run.job import best_device, jobs_of
+from .run.hardware import best_device, core_count
+from .run.how import How
+from .run.job import jobs_of
+from .run.listener import Listener, Watch
 from .run.profile import print_profile
-from .run.study import Interrupted, run_study, single
-from .run.workers import core_count
+from .run.study import Interrupted, run_study, study_of_one, usual_listener
+from .run.terminal import OnTerminal
+from .run.workers import Event
 from .study import Study, name_of, near
 from .toml import read_toml
+from .trained import TrainedNetwork, trained_network
 from .tune.drive import tune_study
 from .tune.settings import Tuning
 from .tune.write import print_outcome, write_outcome
@@ -27,15 +31,20 @@ __all__ = [
     "Asked",
     "Budget",
     "Clock",
+    "Event",
+    "How",
     "Interrupted",
+    "Listener",
+    "OnTerminal",
     "Preset",
     "Study",
+    "TrainedNetwork",
     "Tuning",
+    "Watch",
     "analyze_study",
     "best_device",
     "bound",
     "core_count",
-    "decide",
     "expanded",
     "find_spread",
     "forecast",
@@ -51,7 +60,9 @@ __all__ = [
     "read_toml",
     "run_study",
     "run_until_decided",
-    "single",
+    "study_of_one",
+    "trained_network",
     "tune_study",
+    "usual_listener",
     "write_outcome",
 ]

@@ -5,10 +5,8 @@ Runs on other images then have other keys: they cannot be taken for runs of this
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
-
-from rich.console import Console
-from rich.markup import escape
 
 from ..analysis.statistics.priority import check_classes
 from ..core import Spec, card
@@ -27,13 +25,13 @@ def bound(study: Study, store: Store | None = None) -> Study:
     return _with_data(study, store)[0]
 
 
-def bind(study: Study, store: Store, console: Console) -> Study:
+def bind(study: Study, store: Store, say: Callable[[str], None]) -> Study:
     """The same for a study about to run in `store`; its data is described."""
     study, tasks = _with_data(study, store)
     said = [note for choice, task in tasks.items() for note in (*data_notes(task), *_batch_notes(study, choice, task))]
     said += [note for recipe in study.methods.values() if (note := _augmentation(recipe))]
     for note in dict.fromkeys(said):
-        console.print(escape(note), soft_wrap=True)
+        say(note)
     return study
 
 

@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
-from rich.console import Console
 from typer.testing import CliRunner
 
 from equipoise.cli import app
@@ -21,7 +20,7 @@ from equipoise.core import EquipoiseError
 from equipoise.data import load_task
 from equipoise.report import write_report
 from equipoise.store import Store
-from equipoise.study import Asked, Interrupted, Study, analyze_study, jobs_of
+from equipoise.study import Asked, How, Interrupted, Listener, Study, analyze_study, jobs_of
 from equipoise.study.probe import analysis_markdown
 from equipoise.study.probe import elsewhere as elsewhere_module
 from equipoise.study.probe import probe as analyze
@@ -56,7 +55,7 @@ def trained(tmp_path_factory):
     store = Store(tmp_path_factory.mktemp("trained") / "study").create()
     store.write_json("study.json", study.to_dict())
     for job in jobs_of(recipe for _, recipe in study.recipes()):
-        do(job, store, CPU, lambda epoch, curves: None, lambda: False)
+        do(job, store, How(CPU), lambda epoch, curves: None, lambda: False)
     return store
 
 
@@ -74,7 +73,7 @@ def analyzed(trained, tmp_path_factory):
 
 
 def run(store, asked=None, **options):
-    return analyze_study(store, asked or Asked(images=200), CPU, Console(quiet=True), **options)
+    return analyze_study(store, asked or Asked(images=200), CPU, Listener(), **options)
 
 
 def runs_of(store, method):
@@ -250,7 +249,7 @@ def test_every_kind_of_network_is_reloaded_as_it_was(tmp_path, options):
     recipe = Recipe.make(small | options, {"name": "digits", "n_max": 10})
     store = Store(tmp_path / "study").create()
     (job,) = jobs_of([recipe])
-    do(job, store, CPU, lambda epoch, curves: None, lambda: False)
+    do(job, store, How(CPU), lambda epoch, curves: None, lambda: False)
     record = store.get(recipe.key)
     assert record.finished, record.error
     again = network_of(store, record, CPU)
@@ -525,7 +524,7 @@ def _adjusted(store):
         Recipe.from_dict(runs_of(store, "plain")[0].record.recipe), posthoc="logit_adjust(tau=None, prior=None)"
     )
     (job,) = jobs_of([recipe])
-    do(job, store, CPU, lambda epoch, curves: None, lambda: False)
+    do(job, store, How(CPU), lambda epoch, curves: None, lambda: False)
     return [Subject("adjusted", 0, store.get(recipe.key))]
 
 

@@ -15,7 +15,7 @@ from equipoise.cli import app
 from equipoise.core import EquipoiseError
 from equipoise.report import collect
 from equipoise.store import Damaged, Store
-from equipoise.study import Study, analyze_study, jobs_of
+from equipoise.study import How, Listener, OnTerminal, Study, analyze_study, jobs_of
 from equipoise.study.probe import Asked
 from equipoise.study.run import job as runner
 from equipoise.study.run.study import set_aside_damaged
@@ -40,7 +40,7 @@ def study():
 
 def run_all(study, store, stop=lambda: False):
     for job in jobs_of(recipe for _, recipe in study.recipes()):
-        assert runner.do(job, store, CPU, lambda *_: None, stop)
+        assert runner.do(job, store, How(CPU), lambda *_: None, stop)
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +71,7 @@ def test_a_damaged_run_is_named_set_aside_and_trained_again(study, store, finish
     key = key_of(study, "plain")
     flip(store.path / "runs" / key / name)
     said = io.StringIO()
-    set_aside_damaged(store, Console(file=said, width=1000))
+    set_aside_damaged(store, OnTerminal(Console(file=said, width=1000)))
     assert f"{key}/{name} is damaged" in said.getvalue() and "done again" in said.getvalue()
     assert not store.has(key) and (store.path / "damaged" / key / name).exists()
     run_all(study, store)
@@ -97,7 +97,7 @@ def test_a_damaged_checkpoint_is_thrown_away_with_a_note(study, finished, tmp_pa
     (path,) = store.path.glob("unfinished/*/checkpoint.pt")
     flip(path)
     plain = jobs_of([next(study.recipes())[1]])[0]
-    runner.do(plain, store, CPU, lambda epoch, _: epochs.append(epoch), lambda: False)
+    runner.do(plain, store, How(CPU), lambda epoch, _: epochs.append(epoch), lambda: False)
     assert epochs[0] == 1  # from the start
     record = store.get(plain.training.key)
     assert "checkpoint was damaged" in record.notes[0]
@@ -110,14 +110,14 @@ def test_analyze_leaves_out_what_is_damaged(study, store):
     key = key_of(study, "focal")
     flip(store.path / "runs" / key / "test.npz")
     said = io.StringIO()
-    analysis = analyze_study(store, Asked(images=20), CPU, Console(file=said, width=1000))
+    analysis = analyze_study(store, Asked(images=20), CPU, OnTerminal(Console(file=said, width=1000)))
     assert analysis["predictions"]["methods"] == ["plain", "scaled"]
     assert f"{key}/test.npz is damaged" in said.getvalue()
 
 
 @pytest.mark.parametrize("name", ["layers.npy", "layers.json"])
 def test_what_an_analysis_kept_is_measured_again_if_damaged(study, store, name):
-    quiet, key = Console(quiet=True), key_of(study, "plain")
+    quiet, key = Listener(), key_of(study, "plain")
     whole = analyze_study(store, Asked(images=20), CPU, quiet)
     path = store.path / "analysis" / f"{key}.{name}"
     data = path.read_bytes()
@@ -133,7 +133,7 @@ def test_analyze_on_a_read_only_disk(store, monkeypatch):
 
     monkeypatch.setattr("pathlib.Path.mkdir", refuse)
     with pytest.raises(EquipoiseError, match="read-only"):
-        analyze_study(store, Asked(images=20), CPU, Console(quiet=True))
+        analyze_study(store, Asked(images=20), CPU, Listener())
 
 
 def test_a_full_disk_and_tensorboard(tmp_path, monkeypatch):

@@ -20,7 +20,7 @@ from equipoise.study.plan import cost as cost_file
 from equipoise.study.plan.cost import START_SECONDS, Cost, measured_seconds
 from equipoise.study.plan.plan import Spread
 from equipoise.study.run.child import Failed
-from equipoise.study.run.job import device_name
+from equipoise.study.run.hardware import device_name
 
 CPU = torch.device("cpu")
 WITHOUT_GPU = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA GPU")

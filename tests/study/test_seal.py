@@ -13,7 +13,7 @@ from equipoise.imbalance.posthoc.temperature import Temperature
 from equipoise.norms.example_weighing.posthoc import ExampleWeighing
 from equipoise.report import collect
 from equipoise.store import Store
-from equipoise.study import Study, jobs_of
+from equipoise.study import How, Study, jobs_of
 from equipoise.study.run import job as runner
 
 CPU = torch.device("cpu")
@@ -45,7 +45,7 @@ def study():
 def run_all(study, path):
     store = Store(path).create()
     for job in jobs_of(recipe for _, recipe in study.recipes()):
-        assert runner.do(job, store, CPU, lambda *_: None, lambda: False)
+        assert runner.do(job, store, How(CPU), lambda *_: None, lambda: False)
     for name, recipe in study.recipes():
         assert store.get(recipe.key).finished, f"{name}: {store.get(recipe.key).error}"
     return store
@@ -144,7 +144,7 @@ def test_every_opening_is_written_down_once(study, tmp_path):
     # a study that asks for one run more is in the middle: what is seen of it now was seen too early
     store.write_json("study.json", replace(pair, seeds=(0, 1)).to_dict())
     later = replace(study.methods["plain"], seed=1)
-    runner.do(jobs_of([later])[0], store, CPU, lambda *_: None, lambda: False)
+    runner.do(jobs_of([later])[0], store, How(CPU), lambda *_: None, lambda: False)
     collect(store)
     openings = store.read_json("opened.json")["openings"]
     assert [(o["peek"], o["keys"]) for o in openings[1:]] == [(True, [later.key])]

@@ -12,7 +12,18 @@ from equipoise.analysis.statistics.sequential import Rounds
 from equipoise.core import EquipoiseError
 from equipoise.report import collect, seal_notes, still_to_do
 from equipoise.store import Record, Store
-from equipoise.study import Budget, Interrupted, Study, jobs_of, new_rounds, run_study, run_until_decided
+from equipoise.study import (
+    Budget,
+    How,
+    Interrupted,
+    Listener,
+    OnTerminal,
+    Study,
+    jobs_of,
+    new_rounds,
+    run_study,
+    run_until_decided,
+)
 from equipoise.study.plan import rounds as sequential
 from equipoise.study.plan.rounds import paired_scores
 
@@ -53,7 +64,7 @@ class Runs:
     def __init__(self, stop_after=math.inf):
         self.done, self.stop_after = [], stop_after
 
-    def __call__(self, recipes, store, device, workers, console):
+    def __call__(self, recipes, store, how, listener):
         for name, recipe in recipes:
             if not store.has(recipe.key):
                 if len(self.done) >= self.stop_after:
@@ -81,7 +92,7 @@ def go(store, monkeypatch):
         runs = runs or Runs()
         monkeypatch.setattr(sequential, "do_runs", runs)
         console = Console(record=True, width=200)
-        done = run_until_decided(study, store, CPU, 2, console, budget, peek=peek)
+        done = run_until_decided(study, store, How(CPU, 2), OnTerminal(console), budget, peek=peek)
         return done, runs.done, console.export_text()
 
     return started
@@ -150,7 +161,7 @@ def test_other_test_results_change_nothing(go, store, study, tmp_path, monkeypat
     monkeypatch.setitem(MEANS, "bad", (10, 150))
     other = Store(tmp_path / "other")
     monkeypatch.setattr(sequential, "do_runs", Runs())
-    run_until_decided(study, other, CPU, 2, Console(quiet=True))
+    run_until_decided(study, other, How(CPU, 2), Listener())
     assert (other.path / "sequential.json").read_text() == first
 
 
@@ -252,7 +263,7 @@ def test_rounds_need_validation_data_or_a_peek(go, study, store):
 def test_a_study_that_was_reported_is_not_extended_by_what_it_showed(go, store, study):
     runs, fixed = Runs(), replace(study, seeds=(0, 1, 2))
     store.create().write_json("study.json", fixed.to_dict())
-    runs(fixed.recipes(), store, CPU, 1, None)
+    runs(fixed.recipes(), store, How(CPU), Listener())
     collect(store)
     with pytest.raises(EquipoiseError, match="may not decide how many seeds follow"):
         go(study)
@@ -262,7 +273,7 @@ def test_a_study_in_rounds_is_not_run_as_if_its_seeds_were_fixed(go, store, stud
     go(study)
     for _ in range(2):  # the second time without its plan
         with pytest.raises(EquipoiseError, match="go on with --until-decided"):
-            run_study(study, store, CPU, 1, Console(quiet=True))
+            run_study(study, store, How(CPU), Listener())
         (store.path / "sequential.json").unlink(missing_ok=True)
 
 
@@ -284,7 +295,7 @@ def test_failed_and_broken_runs_are_missing_scores(store, study):
 def test_scores_are_those_of_the_priority(store):
     study = Study.from_dict({**PLAIN, "seeds": [0], "priority": {"prior": {"0": 0.0, "1": 1.0, "2": 0.0}}})
     with pytest.raises(EquipoiseError, match="no class of prior is named '0'"):
-        run_until_decided(study, store, CPU, 1, Console(quiet=True))
+        run_until_decided(study, store, How(CPU), Listener())
     plain = replace(study.methods["plain"], seed=0)
     study = Study.from_dict({**PLAIN, "seeds": [0], "priority": {"prior": [0, 1, 0]}})
     made_up(store.create(), "plain", plain)

@@ -14,13 +14,12 @@ from pathlib import Path
 
 import pytest
 import torch
-from rich.console import Console
 from typer.testing import CliRunner
 
 from equipoise.cli import app
 from equipoise.core import EquipoiseError
 from equipoise.store import Store
-from equipoise.study import Study, tune_study, write_outcome
+from equipoise.study import How, Listener, Study, tune_study, write_outcome
 from equipoise.study.run.job import do
 from equipoise.study.run.workers import Event
 from equipoise.study.tune import drive
@@ -54,7 +53,7 @@ posthoc = "logit_adjust(tau=1.0)"
 class InThisProcess:
     """Stands for the pool of workers: does the jobs here, one after the other."""
 
-    def __init__(self, jobs, store, device, count):
+    def __init__(self, jobs, store, how):
         self.waiting, self.store, self.stopping = deque(jobs), store, False
 
     def add(self, jobs):
@@ -64,7 +63,7 @@ class InThisProcess:
         while self.waiting:
             job = self.waiting.popleft()
             done.append(job.training.key)
-            do(job, self.store, CPU, lambda epoch, curves: None, lambda: False)
+            do(job, self.store, How(CPU), lambda epoch, curves: None, lambda: False)
             yield Event("done", job, 0)
 
 
@@ -88,7 +87,7 @@ def tune(monkeypatch):
     done.clear()
 
     def run(study, folder):
-        return tune_study(study, Store(folder), CPU, 1, Console(quiet=True))
+        return tune_study(study, Store(folder), How(CPU), Listener())
 
     return run
 

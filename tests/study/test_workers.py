@@ -15,7 +15,7 @@ import torch
 
 from equipoise.core import EquipoiseError
 from equipoise.store import Store
-from equipoise.study import Study, jobs_of
+from equipoise.study import How, Study, jobs_of
 from equipoise.study.run import job as runner
 from equipoise.study.run import workers as executor
 from equipoise.study.run.child import NO_GUARD, Child, Death, Failed, Trouble, ask
@@ -108,10 +108,10 @@ def test_want_of_memory_is_no_failure_of_a_method(tmp_path, monkeypatch, error):
     store, (job,) = Store(tmp_path / "s").create(), jobs_of([Recipe.make({"model": "cnn_small"}, {"name": "blobs"})])
     monkeypatch.setattr(runner, "_fitting", Mock(side_effect=error))
     with pytest.raises(type(error)):
-        runner.do(job, store, CPU, lambda *_: None, lambda: False)
+        runner.do(job, store, How(CPU), lambda *_: None, lambda: False)
     assert not store.records()
     monkeypatch.setattr(runner, "_fitting", Mock(side_effect=RuntimeError("a shape does not fit")))
-    runner.do(job, store, CPU, lambda *_: None, lambda: False)
+    runner.do(job, store, How(CPU), lambda *_: None, lambda: False)
     assert "a shape does not fit" in store.get(job.training.key).error
 
 
@@ -136,11 +136,11 @@ def test_of_a_pack_only_the_guilty_one_fails(asked, tmp_path, how):
 def test_a_script_without_a_guard_is_told_so(tmp_path):
     script = tmp_path / "unguarded.py"
     script.write_text(
-        "import torch\nfrom rich.console import Console\nfrom equipoise.store import Store\n"
-        "from equipoise.study import Study, run_study\n"
+        "import torch\nfrom equipoise.store import Store\n"
+        "from equipoise.study import How, Listener, Study, run_study\n"
         "plain = {'baseline': 'a', 'seeds': 1, 'task': {'name': 'blobs', 'n_max': 60},\n"
         "         'base': {'model': 'cnn_small(width=4)', 'epochs': 1}, 'methods': {'a': {}, 'b': {'loss': 'focal'}}}\n"
-        "run_study(Study.from_dict(plain), Store('out'), torch.device('cpu'), 2, Console())\n"
+        "run_study(Study.from_dict(plain), Store('out'), How(torch.device('cpu'), 2), Listener())\n"
     )
     done = run([script], tmp_path)
     assert done.returncode == 1
@@ -189,13 +189,13 @@ def pool(tmp_path, monkeypatch):
     def make(behave, count=1, pack=1):
         jobs = jobs_of(recipe for _, recipe in study.recipes())
         monkeypatch.setattr(executor, "rested", lambda device: Scripted(behave))
-        monkeypatch.setattr(executor, "measured", lambda *_: pack)
+        monkeypatch.setattr(executor, "measured_pack_size", lambda *_: pack)
         monkeypatch.setattr(executor, "wait", lambda sources, timeout: sources)
         monkeypatch.setattr(executor, "RETRY_SECONDS", 0.0)
         monkeypatch.setattr(
             executor, "loads_of", lambda jobs, device, size: [jobs[i : i + size] for i in range(0, len(jobs), size)]
         )
-        return executor.Workers(jobs, store, CPU, count), jobs, store
+        return executor.Workers(jobs, store, How(CPU, count)), jobs, store
 
     return make
 
@@ -207,7 +207,7 @@ class Scripted:
         self.behave, self.busy, self.fit = behave, False, True
         self.pipe, self.process = object(), SimpleNamespace(sentinel=object())
 
-    def order(self, work, load, path, device):
+    def order(self, work, load, path, how):
         self.busy, self.told = True, self.behave(load)
 
     def messages(self):

@@ -19,7 +19,8 @@ from ...store import Store
 from ...train import Pack, Recipe, Run, predict
 from ..run.bf16 import check_precision
 from ..run.child import Failed, ask, check_guard
-from ..run.job import Job, device_name
+from ..run.hardware import device_name
+from ..run.job import Job
 
 MEASURED_SECONDS = 0.3  # of training steps, of each recipe that no record tells the time of
 FIRST_STEPS = 4  # not counted: they make what is made once

@@ -20,7 +20,8 @@ from ...analysis.statistics.verdict import Verdict
 from ...core import EquipoiseError
 from ...core.words import counted
 from ...store import Store
-from ..run.job import device_name, jobs_of
+from ..run.hardware import device_name
+from ..run.job import jobs_of
 from ..study import Study
 from .cost import Clock, Cost
 from .rounds import ALPHA, paired_scores

@@ -16,9 +16,6 @@ from typing import Any
 from zipfile import BadZipFile
 
 import numpy as np
-import torch
-from rich.console import Console
-from rich.markup import escape
 
 from ...analysis.statistics.looks import plan_looks
 from ...analysis.statistics.priority import ALL_METRICS, Priority, score
@@ -32,7 +29,9 @@ from ...store.lock import at_work
 from ...train import Recipe
 from ..binding import bind
 from ..run.child import check_guard
+from ..run.how import How
 from ..run.job import jobs_of
+from ..run.listener import Listener
 from ..run.study import ROUNDS, do_runs
 from ..study import Study
 from .cost import Clock
@@ -62,9 +61,8 @@ class Budget:
 def run_until_decided(
     study: Study,
     store: Store,
-    device: torch.device,
-    workers: int,
-    console: Console,
+    how: How,
+    listener: Listener,
     budget: Budget | None = None,
     *,
     peek: bool = False,
@@ -72,17 +70,17 @@ def run_until_decided(
     """Add seeds in rounds, and give the study with the seeds it came to. Raises `Interrupted` after a clean stop."""
     check_guard()
     began, budget = time.monotonic(), budget or Budget()
-    study = bind(study, store, console)
+    study, how = bind(study, store, listener.say), replace(how, watch_classes=study.progress)
     rounds = plan_rounds(study, store, budget, peek)
     first = replace(study, seeds=rounds.seeds[: rounds.looks.seeds[0]])
-    if over := _over_budget(_due(first, rounds), store, device, workers, budget, time.monotonic() - began):
+    if over := _over_budget(_due(first, rounds), store, how, budget, time.monotonic() - began):
         raise EquipoiseError(
             f"not even the first round, of {counted(rounds.looks.seeds[0], 'seed')}, fits: {ENDS[over]}"
         )
     with at_work(store.create(), first.to_dict(), _but_for_seeds):
-        done, rounds = _all_rounds(study, rounds, store, device, workers, console, budget, began)
+        done, rounds = _all_rounds(study, rounds, store, how, listener, budget, began)
     seeds = counted(len(done.seeds), "seed")
-    console.print(f"Ended after {seeds}, judged on {rounds.judged_on} data: {ENDS[str(rounds.ended)]}.\n")
+    listener.say(f"Ended after {seeds}, judged on {rounds.judged_on} data: {ENDS[str(rounds.ended)]}.\n")
     return done
 
 
@@ -90,9 +88,8 @@ def _all_rounds(
     study: Study,
     rounds: Rounds,
     store: Store,
-    device: torch.device,
-    workers: int,
-    console: Console,
+    how: How,
+    listener: Listener,
     budget: Budget,
     began: float,
 ) -> tuple[Study, Rounds]:
@@ -102,14 +99,14 @@ def _all_rounds(
     for n_seeds in rounds.looks.seeds:
         now = replace(study, seeds=rounds.seeds[:n_seeds])
         due, elapsed = _due(now, rounds), time.monotonic() - began
-        over = rounds.found and _over_budget([*so_far, *due], store, device, workers, budget, elapsed)
+        over = rounds.found and _over_budget([*so_far, *due], store, how, budget, elapsed)
         if over:
             ended = over
             break
         _write(store, now, rounds)
-        do_runs(due, store, device, workers, console)
+        do_runs(due, store, how, listener)
         rounds = _judged(now, rounds, store)
-        _tell(rounds, console)
+        _tell(rounds, listener)
         done, so_far = now, [*so_far, *due]
         if end := _end_of(rounds):
             ended = end
@@ -169,15 +166,13 @@ def _check_validation_data(study: Study) -> None:
             )
 
 
-def _over_budget(
-    recipes: Recipes, store: Store, device: torch.device, workers: int, budget: Budget, elapsed: float
-) -> str | None:
+def _over_budget(recipes: Recipes, store: Store, how: How, budget: Budget, elapsed: float) -> str | None:
     """Which part of the budget these runs, done and due, would go beyond."""
     jobs = jobs_of(recipe for _, recipe in recipes)
     if budget.max_runs is not None and len(jobs) > budget.max_runs:
         return "runs"
     if budget.minutes is not None:
-        wall = Clock(store, device, quick=True).cost(jobs, workers).wall
+        wall = Clock(store, how.device, quick=True).cost(jobs, how.workers).wall
         return "minutes" if wall and elapsed + wall > 60 * budget.minutes else None
     return None
 
@@ -235,12 +230,12 @@ def _end_of(rounds: Rounds) -> str | None:
     return "given up" if len(rounds.found) < len(rounds.looks.seeds) else None
 
 
-def _tell(rounds: Rounds, console: Console) -> None:
+def _tell(rounds: Rounds, listener: Listener) -> None:
     look, found = len(rounds.found), rounds.found[-1]
     seeds = counted(rounds.looks.seeds[look - 1], "seed")
-    console.print(f"Round {look} of at most {len(rounds.looks.seeds)}: {seeds}.")
+    listener.say(f"Round {look} of at most {len(rounds.looks.seeds)}: {seeds}.")
     for name, reason in found.dropped.items():
-        console.print(f"  {escape(name)} gets no more: {escape(reason)}.")
+        listener.say(f"  {name} gets no more: {reason}.")
     for what, questions in (("Open", found.open), ("Given up", found.given_up)):
         if questions:
-            console.print(f"  {what}: {escape(', '.join(questions))}.")
+            listener.say(f"  {what}: {', '.join(questions)}.")

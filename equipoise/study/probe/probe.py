@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import Any
 
 import torch
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-from rich.text import Text
 
 from ... import __version__
 from ...analysis.statistics.priority import Priority
@@ -20,6 +17,7 @@ from ...data import forget_cached
 from ...store import SCHEMA, Damaged, Store, explained
 from ...train import Recipe, Run
 from ..run.job import cache_of, task_of
+from ..run.listener import Listener
 from ..run.study import Interrupted, on_ctrl_c
 from . import corrupted
 from .corrupted import Corrupted, summarize_corruptions
@@ -61,13 +59,15 @@ class Part:
     intact: Callable[[Store, str, Numbers], bool] = lambda store, key, found: True
 
 
-def analyze_study(store: Store, asked: Asked, device: torch.device, console: Console, *, peek: bool = False) -> Numbers:
+def analyze_study(
+    store: Store, asked: Asked, device: torch.device, listener: Listener, *, peek: bool = False
+) -> Numbers:
     """Analyze the finished runs, write analysis.json and analysis.md, and give what is in them.
 
     What was asked for before, with as many images, is kept. Raises `Interrupted` at Ctrl-C; the same call goes on.
     """
     asked = _with_earlier(store, _checked(asked))
-    _tell_damaged(store, console)
+    _tell_damaged(store, listener)
     subjects = subjects_of(store)
     if not subjects:
         raise EquipoiseError(f"{store.path} has no finished run to analyze; 'equipoise run' makes them")
@@ -76,10 +76,10 @@ def analyze_study(store: Store, asked: Asked, device: torch.device, console: Con
         (store.path / FOLDER).mkdir(exist_ok=True)
     try:
         with on_ctrl_c():
-            found = _measure_all(store, subjects, _parts(store, asked), device, console)
+            found = _measure_all(store, subjects, _parts(store, asked), device, listener)
             found |= _measure_further(store, subjects, asked, device)
             alphas = _measure_alphas(store, subjects, device)
-            with console.status("Comparing the runs …"):
+            with listener.steps("Comparing the runs", 1):
                 analysis = _together(store, asked, subjects, found, alphas, device)
     except KeyboardInterrupt:
         raise Interrupted from None
@@ -91,10 +91,10 @@ def analyze_study(store: Store, asked: Asked, device: torch.device, console: Con
     return analysis
 
 
-def _tell_damaged(store: Store, console: Console) -> None:
+def _tell_damaged(store: Store, listener: Listener) -> None:
     for key in dict.fromkeys(store.study().keys):
         if store.has(key) and (damage := store.damage(key)):
-            console.print(Text(f"Left out: {damage}", style="yellow"), soft_wrap=True)
+            listener.say(f"Left out: {damage}", "warning")
 
 
 def _checked(asked: Asked) -> Asked:
@@ -150,12 +150,12 @@ def _parts(store: Store, asked: Asked) -> list[Part]:
 
 
 def _measure_all(
-    store: Store, subjects: Sequence[Subject], parts: Sequence[Part], device: torch.device, console: Console
+    store: Store, subjects: Sequence[Subject], parts: Sequence[Part], device: torch.device, listener: Listener
 ) -> dict[str, dict[str, Numbers]]:
     """For each part, the numbers of each trained run by its key; a run that two methods share is measured once."""
     trained = {s.key: s for s in sorted(subjects, key=lambda s: s.seed) if s.trained}  # a task's seed is loaded once
     found: dict[str, dict[str, Numbers]] = {part.name: {} for part in parts}
-    with _bar(console, len(trained)) as advance:
+    with listener.steps("Analyzing", len(trained)) as advance:
         for key, subject in trained.items():
             network = cache(partial(network_of, store, subject.record, device))  # read only if a part needs it
             for part in parts:
@@ -171,21 +171,6 @@ def _measure_layers(store: Store, images: int, run: Run) -> Numbers:
 
 def _of(part: Part, network: Callable[[], Run]) -> Numbers:
     return part.measure(network())
-
-
-@contextmanager
-def _bar(console: Console, total: int) -> Iterator[Callable[[str], None]]:
-    """A bar over the runs, where there is a terminal."""
-    columns = (
-        TextColumn("{task.description:<30.30}", markup=False),
-        BarColumn(bar_width=20),
-        TextColumn("{task.completed}/{task.total} runs"),
-    )
-    with Progress(
-        *columns, TimeRemainingColumn(), console=console, disable=not console.is_terminal, transient=True
-    ) as bar:
-        task = bar.add_task("Analyzing", total=total)
-        yield lambda name: bar.update(task, advance=1, description=name)
 
 
 def _measure_further(

@@ -20,8 +20,8 @@ from ...core import EquipoiseError
 from ...data import Split
 from ...store import Damaged, Record, Store
 from ...train import Recipe, Run
-from ..run import hardware as engine
 from ..run.bf16 import check_precision
+from ..run.hardware import layout_of
 from ..run.job import task_of
 
 FOLDER = "analysis"  # of a store: what was measured of each run
@@ -78,7 +78,7 @@ def network_of(store: Store, record: Record, device: torch.device) -> Run:
     recipe = Recipe.from_dict(record.recipe)
     check_precision([recipe], device)
     first = load_weights(store.weights(recipe.parent.key)) if recipe.parent else None
-    run = Run(recipe, task_of(recipe, store, device), device, first, engine.layout_of(recipe, store))
+    run = Run(recipe, task_of(recipe, store, device), device, first, layout_of(recipe, store))
     run.evaluated.load_state_dict(load_weights(store.weights(record.key)))
     return run
 

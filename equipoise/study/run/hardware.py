@@ -6,6 +6,8 @@ again, or shared by two processes, computes as it began.
 
 from __future__ import annotations
 
+import os
+import platform
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -13,6 +15,7 @@ from typing import Any
 
 import torch
 
+from ...core import known
 from ...data import Task
 from ...models import create_model
 from ...store import Store
@@ -26,36 +29,29 @@ SHORT_STUDY = 60.0  # seconds; measuring more than the first pack would take as 
 MEMORY_SHARE = 0.8  # of what is free
 
 
-def settings(store: Store) -> dict[str, Any]:
-    """What was decided before; empty at a study's start."""
-    return store.read(FILE, _known_settings) if (store.path / FILE).exists() else {}
+def layouts(store: Store) -> dict[str, str]:
+    """The layout of each network, as it was measured before; empty at a study's start."""
+    return store.read(FILE, _known_layouts) if (store.path / FILE).exists() else {}
 
 
-def _known_settings(plain: dict[str, Any]) -> dict[str, Any]:
-    """The same, if all of it is something that can be decided."""
-    for name, layout in plain.get("layouts", {}).items():
+def _known_layouts(plain: dict[str, Any]) -> dict[str, str]:
+    """The same, if every layout is one that there is."""
+    found = dict(plain.get("layouts", {}))
+    for name, layout in found.items():
         if layout not in LAYOUTS:
             raise ValueError(f"the layout of {name} is {layout!r}")
-    for name in ("compiled", "tensorboard", "progress"):
-        if not isinstance(plain.get(name, False), bool):
-            raise ValueError(f"{name} is {plain[name]!r}")
-    return dict(plain)
-
-
-def decide(store: Store, **decisions: Any) -> None:
-    """Add to what is decided."""
-    store.write_json(FILE, settings(store) | decisions)
+    return found
 
 
 def layout_of(recipe: Recipe, store: Store) -> torch.memory_format:
-    return LAYOUTS[settings(store).get("layouts", {}).get(_network(recipe), "channels_last")]
+    return LAYOUTS[layouts(store).get(_network(recipe), "channels_last")]
 
 
 def choose_layouts(recipes: Iterable[Recipe], store: Store, measure: Callable[[Recipe], str]) -> None:
     """Decide which layout each network of the recipes has on this CPU, where that is not decided: by `measure`, the
     faster one; where a network cannot be measured, channels last."""
-    known = settings(store).get("layouts", {})
-    new = {_network(recipe): recipe for recipe in recipes if _network(recipe) not in known}
+    before = layouts(store)
+    new = {_network(recipe): recipe for recipe in recipes if _network(recipe) not in before}
     found = {}
     for name, recipe in new.items():
         try:
@@ -63,7 +59,7 @@ def choose_layouts(recipes: Iterable[Recipe], store: Store, measure: Callable[[R
         except Failed:
             found[name] = "channels_last"
     if found:
-        decide(store, layouts=known | found)
+        store.write_json(FILE, {"layouts": before | found})
 
 
 def measured_layout(recipe: Recipe, task: Task) -> str:
@@ -121,3 +117,19 @@ def _measured_rate(recipe: Recipe, size: int, task: Task, compiled: bool) -> tup
     del pack, runs
     torch.cuda.empty_cache()
     return rate, peak
+
+
+def device_name(device: torch.device) -> str:
+    """A name people know, such as 'NVIDIA H200' or 'CPU x86_64'."""
+    return torch.cuda.get_device_name(device) if device.type == "cuda" else f"CPU {platform.machine()}"
+
+
+def best_device(name: str | None = None) -> torch.device:
+    """The device asked for, if it is there; else a GPU if there is one, else the CPU."""
+    gpus = ["cuda", *(f"cuda:{i}" for i in range(torch.cuda.device_count()))] if torch.cuda.is_available() else []
+    return torch.device(known("device", name, ["cpu", *gpus]) if name else (gpus or ["cpu"])[0])
+
+
+def core_count() -> int:
+    """Cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -19,12 +19,13 @@ from safetensors.torch import save as save_weights
 
 from ... import __version__
 from ...analysis import evaluate
-from ...core import EquipoiseError, Output, Spec, known
+from ...core import EquipoiseError, Output, Spec
 from ...data import DataError, Task, load_task
 from ...store import Damaged, Record, Store, explained, now
 from ...train import Diverged, Fitting, Recipe, Run, Stopped, TaskChoice, fit_one, fit_pack, predict
-from . import hardware as engine
 from .child import Failed, ask
+from .hardware import choose_layouts, device_name, layout_of, measured_layout, pack_size
+from .how import How
 from .trouble import broke_the_device, ran_out_of_memory
 from .watch_classes import Progress
 
@@ -64,35 +65,35 @@ def jobs_of(recipes: Iterable[Recipe]) -> list[Job]:
     return [Job(tuple(family.values())) for family in families.values()]
 
 
-def do(job: Job, store: Store, device: torch.device, tell: Tell, stop: Stop) -> bool:
+def do(job: Job, store: Store, how: How, tell: Tell, stop: Stop) -> bool:
     """Do what is missing of `job`; False if another process is at work on it."""
     with store.claim(job.training.key) as mine:
         if mine:
             for recipe in job.recipes:
-                work = partial(_train, recipe, store, device, tell, stop)
+                work = partial(_train, recipe, store, how, tell, stop)
                 if recipe.posthoc is not None:
-                    work = partial(_correct, recipe, store, device)
-                _recorded(store, recipe, work, device)
+                    work = partial(_correct, recipe, store, how)
+                _recorded(store, recipe, work, how.device)
     return mine
 
 
-def do_together(jobs: Sequence[Job], store: Store, device: torch.device, tell: TellMember, stop: Stop) -> list[bool]:
+def do_together(jobs: Sequence[Job], store: Store, how: How, tell: TellMember, stop: Stop) -> list[bool]:
     """The same for several jobs whose trainings can be packed on one GPU; whether each was ours to do."""
     with ExitStack() as claims:
         mine = [claims.enter_context(store.claim(job.training.key)) for job in jobs]
         members: dict[int, Fitting] = {}
         for i, job in enumerate(jobs):
             if mine[i]:
-                _recorded(store, job.training, partial(_join, members, i, job.training, store, device), device)
-        _train_together(members, store, device, tell, stop)
+                _recorded(store, job.training, partial(_join, members, i, job.training, store, how), how.device)
+        _train_together(members, store, how.device, tell, stop)
     return [
-        ours and do(job, store, device, partial(tell, i), stop)
+        ours and do(job, store, how, partial(tell, i), stop)
         for i, (job, ours) in enumerate(zip(jobs, mine, strict=True))
     ]
 
 
-def _join(members: dict[int, Fitting], place: int, recipe: Recipe, store: Store, device: torch.device) -> None:
-    members[place] = _fitting(recipe, store, device)
+def _join(members: dict[int, Fitting], place: int, recipe: Recipe, store: Store, how: How) -> None:
+    members[place] = _fitting(recipe, store, how)
 
 
 def _train_together(
@@ -108,37 +109,36 @@ def _train_together(
             _keep(fitting, store, seconds)
 
 
-def measured(jobs: Sequence[Job], store: Store, device: torch.device) -> int:
-    """How many runs to train side by side here, after measuring what the engine has to know of these jobs.
+def measured_pack_size(jobs: Sequence[Job], store: Store, how: How) -> int:
+    """How many runs to train side by side here, after measuring what is faster for these jobs.
 
     It is measured in another process; where that comes to nothing, the runs go on with what is usual.
     """
     trainings = [job.training for job in jobs if job.training.procedure is None]
-    if device.type == "cpu":
-        engine.choose_layouts(trainings, store, lambda recipe: ask(device, _layout_of, recipe, store.path))
+    if how.device.type == "cpu":
+        choose_layouts(trainings, store, lambda recipe: str(ask(how.device, _layout_of, recipe, store.path)))
         return 1
     if not trainings:
         return 1
     try:
-        return int(ask(device, _pack_size_of, trainings[0], len(trainings), store.path, device))
+        return int(ask(how.device, _pack_size_of, trainings[0], len(trainings), store.path, how))
     except Failed:
         return 1
 
 
 def _layout_of(recipe: Recipe, path: Path) -> str:
-    return engine.measured_layout(recipe, task_of(recipe, Store(path), torch.device("cpu")))
+    return measured_layout(recipe, task_of(recipe, Store(path), torch.device("cpu")))
 
 
-def _pack_size_of(recipe: Recipe, runs: int, path: Path, device: torch.device) -> int:
-    store = Store(path)
-    task = task_of(recipe, store, device)
+def _pack_size_of(recipe: Recipe, runs: int, path: Path, how: How) -> int:
+    task = task_of(recipe, Store(path), how.device)
     if not isinstance(task.train.images, torch.Tensor):
         return 1  # a loader's processes serve one run
-    return engine.pack_size(recipe, runs, task, bool(engine.settings(store).get("compiled")))
+    return pack_size(recipe, runs, task, how.compiled)
 
 
-def loads_of(jobs: Iterable[Job], device: torch.device, pack_size: int) -> list[list[Job]]:
-    """What a worker is given at a time: on a CPU one job, on a GPU up to `pack_size` that train side by side.
+def loads_of(jobs: Iterable[Job], device: torch.device, most: int) -> list[list[Job]]:
+    """What a worker is given at a time: on a CPU one job, on a GPU up to `most` that train side by side.
 
     Only trainings of the same data, batch size and length go together. A procedure decides on the host what a step
     does, so it cannot be captured and goes alone.
@@ -149,7 +149,7 @@ def loads_of(jobs: Iterable[Job], device: torch.device, pack_size: int) -> list[
         recipe = job.training
         alike = (recipe.task, recipe.plan.batch_size, recipe.plan.epochs)
         load = open_loads.get(alike)
-        if device.type == "cpu" or recipe.procedure or load is None or len(load) >= pack_size:
+        if device.type == "cpu" or recipe.procedure or load is None or len(load) >= most:
             load = []
             loads.append(load)
             if not recipe.procedure:
@@ -175,10 +175,10 @@ def _recorded(store: Store, recipe: Recipe, work: Callable[[], None], device: to
         store.put(_failure(recipe, error, time.monotonic() - started, device))
 
 
-def _train(recipe: Recipe, store: Store, device: torch.device, tell: Tell, stop: Stop) -> None:
+def _train(recipe: Recipe, store: Store, how: How, tell: Tell, stop: Stop) -> None:
     started = time.monotonic()
-    fitting = _fitting(recipe, store, device)
-    if device.type == "cpu" or recipe.procedure:
+    fitting = _fitting(recipe, store, how)
+    if how.device.type == "cpu" or recipe.procedure:
         fit_one(fitting, on_epoch=tell, stop=stop)
     else:  # a pack of one: its steps are captured
         (outcome,) = fit_pack([fitting], on_epoch=lambda _, *news: tell(*news), stop=stop)
@@ -187,15 +187,15 @@ def _train(recipe: Recipe, store: Store, device: torch.device, tell: Tell, stop:
     _keep(fitting, store, time.monotonic() - started)
 
 
-def _fitting(recipe: Recipe, store: Store, device: torch.device) -> Fitting:
+def _fitting(recipe: Recipe, store: Store, how: How) -> Fitting:
     """The run of a recipe, at its start or where its checkpoint left it."""
-    task = task_of(recipe, store, device)
+    task = task_of(recipe, store, how.device)
     weights = load_weights(store.weights(_trained(recipe, store).key)) if recipe.parent else None
-    run = Run(recipe, task, device, weights, engine.layout_of(recipe, store))
-    if engine.settings(store).get("compiled"):
+    run = Run(recipe, task, how.device, weights, layout_of(recipe, store))
+    if how.compiled:
         run.compile()
     counts = task.class_counts.numpy()
-    observer = Progress(run) if engine.settings(store).get("progress") else None
+    observer = Progress(run) if how.watch_classes else None
     return Fitting(run, lambda logits, labels: evaluate(logits, labels, counts), store.scratch(recipe.key), observer)
 
 
@@ -235,14 +235,14 @@ def _trained(recipe: Recipe, store: Store) -> Record:
     return trained
 
 
-def _correct(recipe: Recipe, store: Store, device: torch.device) -> None:
+def _correct(recipe: Recipe, store: Store, how: How) -> None:
     """Fit a post-hoc method on the validation data and apply it."""
     started = time.monotonic()
     trained = _trained(recipe, store)
     weights = load_weights(store.weights(trained.key))
     posthoc = posthoc_of(recipe, trained, weights)
     if hasattr(posthoc, "change"):
-        valid, test = _outputs_of_changed(posthoc, recipe, weights, store, device)
+        valid, test = _outputs_of_changed(posthoc, recipe, weights, store, how)
     else:
         valid, test = corrected_outputs(posthoc, store.valid(trained.key), store.test_sealed(trained.key))
     metrics = {}
@@ -282,11 +282,11 @@ def corrected_outputs(posthoc: Any, valid: Arrays, test: Arrays) -> tuple[Arrays
 
 
 def _outputs_of_changed(
-    posthoc: Any, recipe: Recipe, weights: dict[str, torch.Tensor], store: Store, device: torch.device
+    posthoc: Any, recipe: Recipe, weights: dict[str, torch.Tensor], store: Store, how: How
 ) -> tuple[Arrays, Arrays]:
     """New outputs of the trained network after a correction that changes the network itself."""
     assert recipe.parent is not None
-    run = _fitting(recipe.parent, store, device).run
+    run = _fitting(recipe.parent, store, how).run
     run.evaluated.load_state_dict(weights)
     change_network(posthoc, run)
     return predict(run, run.task.valid), predict(run, run.task.test)
@@ -353,14 +353,3 @@ def versions() -> dict[str, str]:
         "numpy": np.__version__,
         "python": platform.python_version(),
     }
-
-
-def device_name(device: torch.device) -> str:
-    """A name people know, such as 'NVIDIA H200' or 'CPU x86_64'."""
-    return torch.cuda.get_device_name(device) if device.type == "cuda" else f"CPU {platform.machine()}"
-
-
-def best_device(name: str | None) -> torch.device:
-    """The device asked for, if it is there; else a GPU if there is one, else the CPU."""
-    gpus = ["cuda", *(f"cuda:{i}" for i in range(torch.cuda.device_count()))] if torch.cuda.is_available() else []
-    return torch.device(known("device", name, ["cpu", *gpus]) if name else (gpus or ["cpu"])[0])

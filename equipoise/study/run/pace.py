@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from statistics import fmean
 
+from .workers import Event
+
 
 @dataclass
 class _Run:
@@ -29,6 +31,23 @@ class Pace:
         self.runs: dict[str, _Run] = {}
         self.took: list[float] = []  # by runs that were seen from their beginning to their end
         self.side_by_side = 1
+
+    def event(self, event: Event, at: float) -> None:
+        """Count what happened to a job."""
+        key = event.job.training.key
+        if event.what == "begun":
+            self.begun(key, at)
+        elif event.what == "epoch":
+            self.epoch(key, event.epoch, event.job.training.plan.epochs, at)
+        elif event.what in ("done", "had"):
+            self.ended(key, at)
+        else:
+            self.stopped(key)
+
+    def words(self, taken: float, now: float) -> str:
+        """Time taken and left, in words."""
+        left = self.left(now)
+        return f"{minutes(taken)} taken, {'?' if left is None else minutes(left)} left"
 
     def begun(self, key: str, at: float) -> None:
         self.runs[key] = _Run(first=(at, 0.0), last=(at, 0.0))
@@ -70,3 +89,12 @@ def _left(run: _Run, usual: float, now: float) -> float:
     seconds = usual if run.seconds is None else run.seconds
     at, share = run.last or (now, 0.0)
     return max(0.0, (1 - share) * seconds - (now - at))
+
+
+def minutes(seconds: float) -> str:
+    """
+    >>> minutes(80), minutes(3 * 3600 + 61)
+    ('1:20', '3:01:01')
+    """
+    whole, rest = divmod(int(seconds), 60)
+    return f"{whole}:{rest:02d}" if whole < 60 else f"{whole // 60}:{whole % 60:02d}:{rest:02d}"

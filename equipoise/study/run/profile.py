@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 
 import torch
@@ -13,9 +13,8 @@ from rich.table import Table
 
 from ...core.words import counted
 from ...data import forget_cached
-from ...store import Record, Store
+from ...store import Record, Store, StudyDocument
 from ...train import Recipe, Run, StepTimes, profile_step
-from ..study import Study
 from . import hardware as engine
 from .child import Failed, ask
 from .job import cache_of, task_of
@@ -40,14 +39,14 @@ def images_per_second(record: Record) -> float:
 
 
 def print_profile(
-    study: Study, store: Store, device: torch.device, console: Console, seconds: float, before: Collection[str] = ()
+    store: Store, device: torch.device, console: Console, seconds: float, before: Collection[str] = ()
 ) -> None:
     """A row for each training of the study's first seed; this call took `seconds`, and runs `before` were there."""
     records = {r.key: r for r in store.records() if r.finished and r.timing}
     table = Table("where the time went", "images/s", *PARTS, box=None, pad_edge=False, header_style="bold")
     for column in table.columns[1:]:
         column.justify = "right"
-    for name, recipe in _trainings(study, records).items():
+    for name, recipe in _trainings(store.study(), records).items():
         record = records[recipe.key]
         try:
             parts = shares(record, ask(device, _step_times, recipe, store.path, device))
@@ -68,13 +67,13 @@ def print_profile(
     )
 
 
-def _trainings(study: Study, records: Mapping[str, Record]) -> dict[str, Recipe]:
+def _trainings(study: StudyDocument, records: Mapping[str, Record]) -> dict[str, Recipe]:
     """The methods that were trained from the start, with the first seed that has finished."""
     found: dict[str, Recipe] = {}
-    for name, recipe in study.methods.items():
-        seeds = [seed for seed in study.seeds if replace(recipe, seed=seed).key in records]
-        if seeds and recipe.parent is None:
-            found[name] = replace(recipe, seed=seeds[0])
+    for method in study.methods:
+        there = [records[key] for key in method.keys if key in records]
+        if there and (recipe := Recipe.from_dict(there[0].recipe)).parent is None:
+            found[method.name] = recipe
     return found
 
 

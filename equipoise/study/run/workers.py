@@ -10,7 +10,6 @@ no failure: such a run is tried again when the others are done and it has the ma
 
 from __future__ import annotations
 
-import os
 import time
 from collections import Counter, deque
 from collections.abc import Iterator
@@ -19,16 +18,14 @@ from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from ...data import forget_cached
 from ...store import Store
 from ...store.underway import note_epoch
 from ...train import Stopped, choose_convolutions
 from .bf16 import check_precision
 from .child import Child, Death, Trouble, check_start, rested
-from .hardware import settings
-from .job import Curves, Job, cache_of, do, do_together, loads_of, measured, record_death
+from .how import How
+from .job import Curves, Job, cache_of, do, do_together, loads_of, measured_pack_size, record_death
 
 RETRY_SECONDS = 0.5  # how often a job that another process is doing is looked at again
 TRIES = 2  # of a run whose worker dies, and of a worker that dies before it has begun
@@ -53,23 +50,23 @@ class Event:
 class Workers:
     """Runs jobs; iterate over `events()` to watch them. `stop()` lets every worker write its checkpoints and end."""
 
-    def __init__(self, jobs: list[Job], store: Store, device: torch.device, count: int) -> None:
-        self.store, self.device = store, device
+    def __init__(self, jobs: list[Job], store: Store, how: How) -> None:
+        self.store, self.how = store, how
         self.waiting: deque[list[Job]] = deque()
         self.alone: deque[Job] = deque()  # for when nothing else is under way
         self.without_memory: list[Job] = []  # not done, and not to be done here
         self.deaths: Counter[str] = Counter()  # by the key of the recipe that a worker was at
         self.false_starts = 0
         self.stopping = False
-        check_precision([job.training for job in jobs], device)
-        self.pack_size = measured(jobs, store, device)
+        check_precision([job.training for job in jobs], how.device)
+        self.pack_size = measured_pack_size(jobs, store, how)
         self.add(jobs)
-        self.seats = [_Seat(number, store.path, device) for number in range(min(count, len(self.waiting)))]
+        self.seats = [_Seat(number, store.path, how) for number in range(min(how.workers, len(self.waiting)))]
 
     def add(self, jobs: list[Job]) -> None:
         """More to do, after what waits already."""
-        check_precision([job.training for job in jobs], self.device)
-        self.waiting.extend(loads_of(jobs, self.device, self.pack_size))
+        check_precision([job.training for job in jobs], self.how.device)
+        self.waiting.extend(loads_of(jobs, self.how.device, self.pack_size))
 
     def stop(self) -> None:
         """Ask for a clean end; events go on until all workers have ended."""
@@ -190,7 +187,7 @@ class Workers:
         with self.store.claim(job.training.key) as mine:
             for recipe in job.recipes:
                 if mine and recipe.key == key and not self.store.has(key):
-                    record_death(recipe, self.store, death, self.device)
+                    record_death(recipe, self.store, death, self.how.device)
         if job.finished_in(self.store):
             yield Event("done", job)
         else:
@@ -220,8 +217,8 @@ class Workers:
 class _Seat:
     """A place for one worker; one that has died is replaced for the next load."""
 
-    def __init__(self, number: int, path: Path, device: torch.device) -> None:
-        self.number, self.path, self.device = number, path, device
+    def __init__(self, number: int, path: Path, how: How) -> None:
+        self.number, self.path, self.how = number, path, how
         self.load: list[Job] = []
         self.child: Child | None = None
 
@@ -236,9 +233,9 @@ class _Seat:
     def start(self, load: list[Job]) -> None:
         if self.child is None or not self.child.fit:
             self.close()
-            self.child = rested(self.device)
+            self.child = rested(self.how.device)
         self.load = load
-        self.child.order(_do_load, load, self.path, self.device)
+        self.child.order(_do_load, load, self.path, self.how)
 
     def stop(self) -> None:
         if self.child:
@@ -258,10 +255,10 @@ class _Seat:
         self.child = None
 
 
-def _do_load(load: list[Job], path: Path, device: torch.device, pipe: Connection) -> list[bool] | None:
+def _do_load(load: list[Job], path: Path, how: How, pipe: Connection) -> list[bool] | None:
     """In a worker: do the jobs, and say whether each was ours to do; None when asked to stop."""
     store = Store(path)
-    choose_convolutions(fast=settings(store).get("fast", False))
+    choose_convolutions(fast=how.fast)
     pipe.send(("begun", None))
 
     def tell(member: int, epoch: int, curves: Curves) -> None:
@@ -271,16 +268,11 @@ def _do_load(load: list[Job], path: Path, device: torch.device, pipe: Connection
 
     try:  # anything that comes meanwhile means stop
         if len(load) == 1:
-            return [do(load[0], store, device, lambda epoch, curves: tell(0, epoch, curves), pipe.poll)]
-        return do_together(load, store, device, tell, pipe.poll)
+            return [do(load[0], store, how, lambda epoch, curves: tell(0, epoch, curves), pipe.poll)]
+        return do_together(load, store, how, tell, pipe.poll)
     except Stopped:
         return None
 
 
 def _first_line(text: str) -> str:
     return text.strip().splitlines()[0]
-
-
-def core_count() -> int:
-    """Cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

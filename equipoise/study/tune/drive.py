@@ -5,18 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-import torch
-from rich.console import Console
-from rich.markup import escape
-
 from ...core import EquipoiseError
 from ...core.words import counted
 from ...store import Store
 from ...train import Recipe
 from ..binding import bound
 from ..run.child import check_guard
+from ..run.how import How
 from ..run.job import Job, jobs_of
-from ..run.study import Display, Interrupted, _stop_on_interrupt, on_ctrl_c, set_aside_damaged
+from ..run.listener import Listener
+from ..run.study import Interrupted, on_ctrl_c, set_aside_damaged, stop_on_interrupt
 from ..run.workers import Workers
 from ..study import Study
 from .aim import Aim
@@ -26,9 +24,7 @@ from .prepare import check, database_told, searches_of, spaces_of
 from .space import Space
 
 
-def tune_study(
-    study: Study, store: Store, device: torch.device, workers: int, console: Console, storage: str | None = None
-) -> Outcome:
+def tune_study(study: Study, store: Store, how: How, listener: Listener, storage: str | None = None) -> Outcome:
     """Give every method its trials; what the store has is not done again. Raises `Interrupted` after a clean stop.
 
     `storage` is the URL of Optuna's database; by default a file in the store's folder.
@@ -39,14 +35,14 @@ def tune_study(
     check(study, spaces)
     store.create()
     with _alone(store), database_told(study, store, storage):
-        set_aside_damaged(store, console)
+        set_aside_damaged(store, listener)
         searches, aim = searches_of(study, spaces, store, storage), Aim(study.metric, study.priority)
         methods = [
             MethodTuning(name, space, searches[name], study.tuning.seeds, aim, study.tuning.trials)
             for name, space in spaces.items()
         ]
-        _announce(study, spaces, console)
-        _run(methods, store, device, workers, console)
+        _announce(study, spaces, listener)
+        _run(methods, store, how, listener)
     found = [MethodOutcome(m.name, m.space.axes, m.trials, best_trial(m.trials, study.metric)) for m in methods]
     return Outcome(study, found)
 
@@ -60,33 +56,33 @@ def _alone(store: Store) -> Iterator[None]:
         yield
 
 
-def _announce(study: Study, spaces: dict[str, Space], console: Console) -> None:
+def _announce(study: Study, spaces: dict[str, Space], listener: Listener) -> None:
     tuning = study.tuning
     each = f"{counted(tuning.trials, 'trial')} ({tuning.sampler}) of {counted(len(tuning.seeds), 'run')}"
-    console.print(f"{each} for each of {counted(len(spaces), 'method')}, scored on validation data alone.")
+    listener.say(f"{each} for each of {counted(len(spaces), 'method')}, scored on validation data alone.")
     for name, space in spaces.items():
         dials = "; ".join(f"{dial} {', '.join(f'{v!r}' for v in axis.values)}" for dial, axis in space.axes.items())
-        console.print(f"  {escape(name)}: {escape(dials)}", style="dim", soft_wrap=True)
+        listener.say(f"  {name}: {dials}", "faint")
 
 
-def _run(methods: list[MethodTuning], store: Store, device: torch.device, workers: int, console: Console) -> None:
+def _run(methods: list[MethodTuning], store: Store, how: How, listener: Listener) -> None:
     """Keep the workers busy with what is due, until nothing is."""
     queue = _Queue(methods, store)
     total = sum(method.budget * len(method.seeds) for method in methods)
     jobs = queue.jobs()
-    with on_ctrl_c(), Display(console, queue.names, total, queue.done()) as display:
+    with on_ctrl_c(), listener.runs(queue.names, total, queue.done()) as watch:
         while jobs:
-            pool = Workers(jobs, store, device, workers)
-            with _stop_on_interrupt(pool, console):
+            pool = Workers(jobs, store, how)
+            with stop_on_interrupt(pool, listener):
                 for event in pool.events():
-                    display.show(event, store)
+                    watch.event(event, store)
                     if event.what == "fatal":
                         pool.stop()
                         raise EquipoiseError(event.error or "a worker failed")
                     if event.what == "done" and not pool.stopping:
                         # the pool goes on as long as something waits, so a method need not wait for the others' waves
                         pool.add(queue.jobs())
-                        display.progress.update(display.whole, completed=queue.done())
+                        watch.count(queue.done())
             if pool.stopping:
                 raise Interrupted
             jobs = queue.jobs(again=True)

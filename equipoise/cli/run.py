@@ -1,0 +1,170 @@
+"""Doing runs: `equipoise run`, `train` and `plan`."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ..core import EquipoiseError, checks
+from ..core.words import counted
+from .app import Device, MaxRuns, Out, Peek, Retry, Workers, app, console, told_how_to_go_on
+from .results import show_report, store_in
+
+
+@app.command()
+def run(
+    study: Annotated[Path, typer.Argument(help="A study as TOML; studies/ has examples.", show_default=False)],
+    out: Out = None,
+    workers: Workers = None,
+    device: Device = None,
+    retry: Retry = False,
+    compiled: Annotated[bool, typer.Option("--compile", help="Fuse the networks first; for long studies.")] = False,
+    fast: Annotated[
+        bool, typer.Option("--fast", help="On a GPU: the fastest kernels, which round differently each time.")
+    ] = False,
+    profile: Annotated[bool, typer.Option("--profile", help="Say afterwards where the time went.")] = False,
+    tensorboard: Annotated[bool, typer.Option("--tensorboard", help="Write event files for TensorBoard.")] = False,
+    until_decided: Annotated[
+        bool, typer.Option("--until-decided", help="Add seeds in rounds until the tiers are settled.")
+    ] = False,
+    max_runs: MaxRuns = None,
+    minutes: Annotated[
+        float | None, typer.Option(min=0, help="With --until-decided: begin no round that would end later.")
+    ] = None,
+    peek: Peek = False,
+) -> None:
+    """Run a study: train every method with every seed, then report.
+
+    Stop it at any moment (Ctrl-C, or worse) and run the same command again: finished runs are kept, a run under way
+    goes on from its last checkpoint. Methods or seeds added to the file later cost only their own runs. Two of these
+    commands on one folder share the work.
+
+    With --until-decided seeds are added in planned rounds, on from those in the file. After each, methods that are
+    surely worse get no more, and the study ends when what can be settled is. Rounds are judged on validation data, or
+    with --peek on the test set. The chance of a false claim stays 5 % either way; docs/evidence.md says how.
+    """
+    from ..store import Store
+    from ..study import Budget, Study
+
+    asked = Study.from_toml(study)
+    if not until_decided and (max_runs or minutes is not None or peek):
+        raise EquipoiseError("--max-runs, --minutes and --peek go with --until-decided")
+    folder = out or Path("runs") / asked.name
+    curves = study.with_name("sensitivity.json")
+    if asked.tuned and curves.is_file():  # what tuning found goes into the report of what it chose
+        Store(folder).create().write_text(curves.name, curves.read_text(errors="replace"))
+    _run(
+        asked,
+        folder,
+        profile,
+        device=device,
+        workers=workers,
+        retry=retry,
+        until_decided=until_decided and Budget(max_runs, minutes),
+        peek=peek,
+        compiled=compiled,
+        fast=fast,
+        tensorboard=tensorboard,
+    )
+
+
+@app.command()
+def train(
+    recipe: Annotated[Path, typer.Argument(help="A recipe as TOML: options, and a [task] table.", show_default=False)],
+    seed: Annotated[int, typer.Option(min=0, help="Decides the images drawn, the initial weights and the order.")] = 0,
+    out: Out = None,
+    device: Device = None,
+    retry: Retry = False,
+) -> None:
+    """Train one recipe, keep the network and its outputs, and report.
+
+    A recipe is the [task] and [base] of a study without the table names in front:
+
+        model = "cnn_small"
+        loss = "focal(gamma=1.0)"
+        epochs = 30
+        [task]
+        name = "digits"
+    """
+    from ..study import expanded, name_of, near, read_toml, study_of_one
+    from ..train import Mistakes, Recipe
+
+    plain, name = near(read_toml(recipe), recipe), checks.file_name("the file's name", name_of(recipe))
+    try:
+        options = expanded({k: v for k, v in plain.items() if k != "task"})
+        made = Recipe.make(options, _task_table(plain), seed)
+    except Mistakes as error:
+        raise Mistakes([f"{recipe}: {line}" for line in error.lines]) from None
+    _run(study_of_one(made, name), out or Path("runs") / name, workers=1, device=device, retry=retry)
+
+
+def _task_table(plain: dict[str, Any]) -> dict[str, Any]:
+    task = plain.get("task", {})
+    if not isinstance(task, dict):
+        raise EquipoiseError("task must be a table: write [task]")
+    return task
+
+
+def _run(study: Any, folder: Path, profile: bool = False, **options: Any) -> None:
+    """Run a study, show its report, and end with 1 where runs failed."""
+    from ..front import run as run_study
+    from ..store import Store
+    from ..study import OnTerminal, best_device, print_profile
+
+    store, began = Store(folder), time.monotonic()
+    best_device(options["device"])  # told before anything is read
+    before = {record.key for record in store.records()} if profile else set()
+    with told_how_to_go_on(lambda: _how_far(store)):
+        results = run_study(study, folder, listener=OnTerminal(console), **options)
+    seconds = time.monotonic() - began
+    show_report(results)
+    if profile:
+        print_profile(store, best_device(options["device"]), console, seconds, before)
+    if failed := len(results.collected.failed):
+        console.print(f"{counted(failed, 'run')} failed; the report says why. To try again, add --retry.")
+        raise typer.Exit(1)
+
+
+def _how_far(store: Any) -> str:
+    keys = store.study().keys
+    done = sum(store.has(key) for key in keys)
+    return f"Stopped with {done} of {len(keys)} runs finished."
+
+
+@app.command()
+def plan(
+    study: Annotated[Path, typer.Argument(help="A study as TOML; studies/ has examples.", show_default=False)],
+    out: Out = None,
+    workers: Workers = None,
+    device: Device = None,
+    spread: Annotated[
+        float | None, typer.Option(min=0, max=1e6, help="How much differences vary between seeds (sd), in points.")
+    ] = None,
+    pilot: Annotated[Path | None, typer.Option(help="The folder of a small study to take this from.")] = None,
+    max_runs: MaxRuns = None,
+) -> None:
+    """Say what a study will cost and what differences it can show, before it runs.
+
+    Times come from the runs of its folder, or from a few steps measured here. The test set is not looked at.
+    """
+    from ..store import Store
+    from ..study import (
+        Budget,
+        Clock,
+        How,
+        Study,
+        bound,
+        find_spread,
+        new_rounds,
+        print_looks,
+        print_plan,
+    )
+
+    asked, how = bound(Study.from_toml(study)), How.on(device, workers)
+    store = Store(out or Path("runs") / asked.name)
+    found, clock = find_spread(asked, store, spread, store_in(pilot) if pilot else None), Clock(store, how.device)
+    print_plan(asked, clock, how.workers, found, console)
+    print_looks(asked, new_rounds(asked, Budget(max_runs)), clock, how.workers, found, console)

@@ -1,0 +1,116 @@
+"""`Results`: what came out of a study, for programs and notebooks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from html import escape
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..analysis import Verdict
+from ..core import EquipoiseError, known
+from ..report import Estimate, Method, collect, ranked_table, still_to_do, write_report
+from ..report import Results as Collected
+from ..store import Store
+from ..study import TrainedNetwork, best_device, trained_network
+
+COLUMNS = ("method", "tier", "n", "mean", "low", "high", "difference", "diff_low", "diff_high", "p_holm", "standing")
+
+
+class Results:
+    """The results in a folder that a study was run in.
+
+    Looking at any of them opens the test set, which the store writes down. A study that has not ended is shown only
+    with `peek`, and every later report says so.
+    """
+
+    def __init__(self, store: Store | Path | str, *, peek: bool = False) -> None:
+        self.store = store if isinstance(store, Store) else Store(store)
+        left = still_to_do(self.store)
+        self.early = left is not None  # whether the study has not ended
+        if left and not peek:
+            raise EquipoiseError(
+                f"{self.store.path} has not ended: {left}. A report would open its test set. 'equipoise status' tells "
+                "how it goes without; to look all the same, add --peek (in Python peek=True), and every later report "
+                "will say so"
+            )
+
+    @cached_property
+    def collected(self) -> Collected:
+        """All that the report shows, as plain data."""
+        return collect(self.store)
+
+    @property
+    def verdict(self) -> Verdict:
+        """Who is better than the baseline; `print("\\n".join(results.verdict.sentences()))` says it in words."""
+        return self.collected.verdict
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """A row for each method, in the report's order: its score with interval, and its difference to the baseline."""
+        return [
+            {name: method.name if name == "method" else getattr(method.result, name) for name in COLUMNS}
+            for method in self.collected.methods
+        ]
+
+    def to_frame(self) -> Any:
+        """The rows as a pandas DataFrame."""
+        try:
+            pandas = import_module("pandas")
+        except ImportError:
+            raise EquipoiseError(
+                "to_frame needs pandas: pip install pandas; `rows` has the same as plain data"
+            ) from None
+        return pandas.DataFrame(self.rows, columns=list(COLUMNS))
+
+    def per_class(self) -> dict[str, dict[str, Estimate]]:
+        """Recall of each class by method: the mean over seeds with its interval."""
+        names = self.collected.class_names
+        return {m.name: dict(zip(names, m.per_class, strict=False)) for m in self.collected.methods}
+
+    def curves(self) -> dict[str, Mapping[str, tuple[Estimate, ...]]]:
+        """Training curves by method, then by name: for each epoch the mean over seeds with its interval."""
+        return {method.name: method.curves for method in self.collected.methods}
+
+    def predictions(self, method: str, seed: int) -> dict[str, np.ndarray]:
+        """What a run said of the test images: `logits` (N, C), `labels` (N,), `features` (N, d)."""
+        _ = self.collected  # the opening of the test set is written down
+        return self.store.open_test(self._key(method, seed))
+
+    def network(self, method: str, seed: int, device: str | None = None) -> TrainedNetwork:
+        """The trained network of a run, in evaluation mode: uint8 images (N, c, h, w) to logits (N, C)."""
+        return trained_network(self.store, self._key(method, seed), best_device(device))
+
+    def report(self) -> Path:
+        """Write report.html, report.md and the tables, and give the path of the page."""
+        return write_report(self.store, self.collected)
+
+    def _key(self, method: str, seed: int) -> str:
+        found = self._method(method)
+        runs = {run.seed: run for run in found.runs}
+        if seed not in runs or not runs[seed].finished:
+            there = ", ".join(str(s) for s, run in runs.items() if run.finished) or "none"
+            raise EquipoiseError(f"{method} has no finished run with seed {seed}; finished: {there}")
+        return runs[seed].key
+
+    def _method(self, name: str) -> Method:
+        methods = {method.name: method for method in self.collected.methods}
+        return methods[known("method", name, methods)]
+
+    def __repr__(self) -> str:
+        return "\n".join(self.collected.answer)
+
+    def _repr_html_(self) -> str:
+        table = ranked_table(self.collected)
+        head = "".join(f"<th>{escape(column.title)}</th>" for column in table.columns)
+        body = "".join(
+            "<tr>" + "".join(f"<td>{escape(str(cell))}</td>" for cell in row.cells) + "</tr>"
+            for _, rows in table.tiers()
+            for row in rows
+        )
+        answer = " ".join(map(escape, self.collected.answer))
+        return f"<p>{answer}</p><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
