@@ -13,8 +13,7 @@ from .render.tables import class_table, ranked_table, results_csv
 from .render.write import print_grid, print_verdict, terminal_table, write_by_ratio, write_report
 from .results import Estimate, Method, Results, Run
 from .seal import seal_notes, still_to_do
-from .sections.all import SECTIONS
-from .sections.section import Section
+from .sections import SECTIONS, Section, sections_of
 from .status import Status, print_status, status_of
 
 __all__ = [
@@ -39,6 +38,7 @@ __all__ = [
     "render_page",
     "results_csv",
     "seal_notes",
+    "sections_of",
     "status_of",
     "still_to_do",
     "table_by_ratio",

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from equipoise.analysis import METRICS
-from equipoise.report import Results, collect
+from equipoise.report import Results, collect, render_page, sections_of
 from equipoise.store import Comparison, Record, Store, StudyDocument
 
 CLASS_COUNTS = (400, 287, 205, 147, 105, 75, 54, 39, 28, 20)
@@ -107,6 +107,12 @@ def make_store(path, seeds: int = 6) -> Store:
                 outputs = simulated(method, seed)
                 store.put(record_of(method, seed), {"valid": outputs, "test": outputs})
     return store
+
+
+def page_of(store: Store) -> str:
+    """The page as `write_report` writes it."""
+    results = collect(store)
+    return render_page(results, sections_of(store, results))
 
 
 @pytest.fixture(scope="session")

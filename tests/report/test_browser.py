@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from equipoise.report import collect, render_page, write_report
+from equipoise.report import collect, write_report
 from equipoise.store import Store
 from equipoise.study import Study
 from equipoise.study.run.job import do, jobs_of
@@ -142,7 +142,7 @@ def test_long_words_break_instead_of_widening_the_page(visit, store):
 def test_the_summary_fits_one_screen_and_the_table_the_page(browser, demo, tmp_path):
     """With as many methods as the summary shows."""
     path = tmp_path / "page.html"
-    path.write_text(render_page(collect(demo.Imagined(methods=14, seeds=3, classes=5, epochs=3))))
+    path.write_text(demo.page_of(demo.Imagined(methods=14, seeds=3, classes=5, epochs=3)))
     page = browser.new_page(viewport={"width": 1400, "height": 900})
     page.goto(path.as_uri())
     box = page.locator("section.lead").bounding_box()
@@ -324,7 +324,7 @@ def test_paper_shows_everything(visit):
 
 def test_a_page_of_a_hundred_runs_works(visit, demo, tmp_path):
     path = tmp_path / "large.html"
-    path.write_text(render_page(collect(demo.Imagined(methods=20, seeds=5, classes=60, epochs=100))))
+    path.write_text(demo.page_of(demo.Imagined(methods=20, seeds=5, classes=60, epochs=100)))
     page = visit(path=path)
     assert len(names(page)) == 20
     assert page.locator("#pair figure").count() == 3

@@ -9,9 +9,8 @@ import pytest
 from rich.console import Console
 
 from equipoise.core import EquipoiseError
-from equipoise.report import collect, print_status, status_of, write_report
+from equipoise.report import collect, print_status, sections_of, status_of, write_report
 from equipoise.report.provenance import provenance
-from equipoise.report.sections.all import sections_of
 from equipoise.store import Store
 
 ODD = ["", "{", "[]", "{}", "null", '{"methods": 3}', '{"openings": {}}', '{"looks": 1}', '{"checksum": 1}']

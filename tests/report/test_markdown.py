@@ -53,5 +53,5 @@ def test_the_best_are_bold_and_asterisks_of_names_are_not():
 
 
 def test_names_the_figures_that_only_the_page_has(results):
-    section = Section("extra", "Extra <figures>", "They show something.", (Markup("<svg></svg>"),))
+    section = Section("extra", "Extra <figures>", "They show something.", (Markup("<svg></svg>"),), further=True)
     assert "report.html also shows: Extra &lt;figures&gt;. They show something." in render_markdown(results, [section])

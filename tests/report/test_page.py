@@ -9,7 +9,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from equipoise.report import collect, render_page
+from equipoise.report import collect, render_page, sections_of
 from equipoise.store import Store
 
 HOSTILE = "</script><script>alert('x')</script>\"><img src=x onerror=alert(1)>{{ 7*7 }}"
@@ -42,8 +42,8 @@ class Tree(HTMLParser):
 
 
 @pytest.fixture(scope="module")
-def page(results):
-    return render_page(results)
+def page(results, _made):
+    return render_page(results, sections_of(_made, results))
 
 
 def test_says_what_it_should(page, demo):
@@ -103,7 +103,7 @@ def test_hostile_text_stays_text(store, demo):
         store.put(replace(record, class_names=names, versions={HOSTILE: HOSTILE}, device=HOSTILE), outputs)
     store.remove(demo.key_of("focal", 2))
     store.put(demo.record_of("focal", 2, state="failed", error=HOSTILE, recipe={HOSTILE: HOSTILE}))
-    page = render_page(collect(store))
+    page = demo.page_of(store)
     tree = Tree(page)
     assert (page.count("<script"), page.count("</script")) == (2, 2)
     assert "<img" not in page
@@ -166,15 +166,15 @@ def test_the_summary_says_what_it_cost(page, results):
     assert "4 methods × 6 seeds" in words
 
 
-def test_a_single_method_has_nothing_to_compare(store):
+def test_a_single_method_has_nothing_to_compare(store, demo):
     study = store.read_json("study.json")
     store.write_json("study.json", study | {"methods": study["methods"][:1]})
-    assert '<section id="compare"' not in render_page(collect(store))
+    assert '<section id="compare"' not in demo.page_of(store)
 
 
 def test_a_hundred_runs_stay_small(demo):
     """Ten methods, ten seeds, a hundred classes, two hundred epochs and nine curves each."""
-    page = render_page(collect(demo.Imagined(methods=10, seeds=10, classes=100, epochs=200)))
+    page = demo.page_of(demo.Imagined(methods=10, seeds=10, classes=100, epochs=200))
     assert len(page.encode()) < 8_000_000
     assert len(re.findall(r"<[a-z]", page)) < 40_000  # a browser takes its time for every element
 
@@ -182,7 +182,7 @@ def test_a_hundred_runs_stay_small(demo):
 def test_a_study_without_runs(tmp_path, demo):
     store = Store(tmp_path / "empty").create()
     demo.write_study(store)
-    words = " ".join(Tree(render_page(collect(store))).words)
+    words = " ".join(Tree(demo.page_of(store)).words)
     assert "24 of 24 runs are missing" in words
     assert "Test set first opened never" in " ".join(words.split())
 
@@ -191,7 +191,7 @@ def test_a_whole_study_has_no_notice(store, demo):
     for seed in (2, 4):
         store.remove(demo.key_of("focal", seed))
         store.put(demo.record_of("focal", seed), {"test": demo.simulated("focal", seed)})
-    words = " ".join(Tree(render_page(collect(store))).words)
+    words = " ".join(Tree(demo.page_of(store)).words)
     assert "not whole" not in words
     assert "None: all 24 runs finished." in words
 
@@ -201,7 +201,7 @@ def test_of_many_methods_the_best_are_shown_first(store):
     study["methods"] += [study["methods"][3] | {"name": f"copy {i}"} for i in range(8)]
     store.write_json("study.json", study)
     results = collect(store)
-    page = render_page(results)
+    page = render_page(results, sections_of(store, results))
     assert "all 12 are in the ranking" not in page  # so many still fit on the first screen
     legend = re.search(r'<div class="legend".*?</div>', page, re.S).group(0)
     pressed = set(re.findall(r'data-method="(\d+)" aria-pressed="true"', legend))
@@ -211,7 +211,7 @@ def test_of_many_methods_the_best_are_shown_first(store):
 
 
 def test_of_very_many_methods_all_intervals_are_in_the_ranking(demo):
-    page = render_page(collect(demo.Imagined(methods=15, seeds=2, classes=3, epochs=2)))
+    page = demo.page_of(demo.Imagined(methods=15, seeds=2, classes=3, epochs=2))
     assert "all 15 are in the ranking" in page
     assert "Intervals of all 15 methods" in page
 
@@ -219,6 +219,6 @@ def test_of_very_many_methods_all_intervals_are_in_the_ranking(demo):
 def test_a_look_before_the_end_is_told_at_the_top_for_ever(store, demo):
     collect(store)  # one run is missing: this is a peek
     store.put(demo.record_of("focal", 4), {"test": demo.simulated("focal", 4)})
-    page = render_page(collect(store))
+    page = demo.page_of(store)
     top = " ".join(Tree(page[: page.index('<section id="ranking"')] + "</main></body></html>").words)
     assert "were looked at on" in top and "before the study had ended" in top

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from equipoise.report import collect
-from equipoise.report.sections.pairs import all_pairs, embedded
+from equipoise.report.pairs import all_pairs, embedded
 
 T_975_WITH_5 = 2.5705818
 

@@ -5,9 +5,8 @@ import json
 import pytest
 from markupsafe import Markup
 
-from equipoise.report import Section, render_page, write_report
-from equipoise.report.sections import all as sections
-from equipoise.report.sections.all import read_trials, sections_of
+from equipoise.report import Section, render_page, sections, sections_of, write_report
+from equipoise.report.sections.sensitivity import read_trials
 
 TUNED = {
     "schema": 1, "metric": "balanced_accuracy", "higher_is_better": True,
@@ -28,9 +27,22 @@ LISTED = [
 ]
 
 
+def further(store, results):
+    """The sections of more than the runs."""
+    return [section for section in sections_of(store, results) if section.further]
+
+
+def test_every_study_has_sections_of_its_classes_training_and_calibration(store, results):
+    classes, training, calibration = sections_of(store, results)
+    assert (classes.name, classes.menu, len(classes.titled)) == ("classes", "Classes", 2)
+    assert len(classes.folded.table.rows) == 10
+    assert (training.name, len(training.figures), training.folded) == ("training", 3, None)
+    assert (calibration.name, len(calibration.figures)) == ("calibration", 3)
+
+
 @pytest.mark.parametrize("content", [TUNED, LISTED])
 def test_sensitivity_is_shown_where_it_was_measured(store, results, content):
-    assert sections_of(store, results) == []
+    assert further(store, results) == []
     store.write_text("sensitivity.json", json.dumps(content))
     assert [(t.method, t.dial, t.value, t.score.mean) for t in read_trials(store)] == [
         ("focal", "loss.gamma", 1.0, 0.7),
@@ -46,7 +58,7 @@ def test_sensitivity_is_shown_where_it_was_measured(store, results, content):
 )
 def test_what_is_no_sensitivity_makes_no_section(store, results, content):
     store.write_text("sensitivity.json", json.dumps(content))
-    assert sections_of(store, results) == []
+    assert further(store, results) == []
 
 
 def test_a_section_of_ones_own(store, results, monkeypatch):

@@ -11,8 +11,8 @@ import pytest
 
 from equipoise.analysis import METRICS
 from equipoise.report import class_table, collect, ranked_table, results_csv
+from equipoise.report.pairs import all_pairs
 from equipoise.report.render.tables import USUAL, metric_table, pair_table
-from equipoise.report.sections.pairs import all_pairs
 
 
 def cells(results, method):

@@ -38,7 +38,7 @@ def render_markdown(results: Results, sections: Sequence[Section] = ()) -> str:
         _failures(results),
         "## Where this came from",
         "\n".join(f"- {plain(name)}: {plain(text)}" for name, text in provenance(results)),
-        *(f"report.html also shows: {plain(section.title)}. {plain(section.sentence)}" for section in sections),
+        *(f"report.html also shows: {plain(s.title)}. {plain(s.sentence)}" for s in sections if s.further),
     ]
     return "\n\n".join(parts) + "\n"
 

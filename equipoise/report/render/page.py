@@ -5,7 +5,8 @@ from __future__ import annotations
 import base64
 import hashlib
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from functools import partial
 from importlib.resources import files
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -17,32 +18,30 @@ from ..data import data_notes, sizes
 from ..figures import (
     MOST_ROWS,
     class_bars,
-    class_plot,
     confusion_plot,
     curve_plot,
     interval_plot,
     reliability_diagram,
-    reliability_plot,
-    score_plot,
-    size_plot,
     worst_confusions,
 )
+from ..pairs import Pair, all_pairs, embedded
 from ..provenance import devices, provenance
 from ..results import Method, Results
 from ..seal import seal_notes
-from ..sections.pairs import Pair, all_pairs, embedded
-from ..sections.section import Section
-from .svg import colour, marker
-from .tables import class_table, metric_table, pair_table, ranked_table
+from ..sections.section import Section, Sorted
+from .svg import both, colour, marker
+from .tables import metric_table, pair_table, ranked_table
 from .words import duration, last_line, number, title_of
 
 MANY_METHODS = 8  # more lines than this in one figure cannot be told apart
 MOST_PAIRS = 200  # rows of the table of all pairs
-MAIN_CURVES = 3
 
 
 def render_page(results: Results, sections: Sequence[Section] = ()) -> str:
-    """The page. All text is escaped, and its own policy lets only its own script and style run."""
+    """The page, with these `sections` between the methods and the failures; `sections_of` gives those of a store.
+
+    All text is escaped, and its own policy lets only its own script and style run.
+    """
     style, script = _file("page.css"), _file("page.js") + _file("compare.js")
     pairs = all_pairs(results)
     environment = Environment(
@@ -55,13 +54,14 @@ def render_page(results: Results, sections: Sequence[Section] = ()) -> str:
     )
     environment.filters |= {"duration": duration, "last_line": last_line, "flat": flat, "title_of": title_of}
     environment.filters["percent"] = lambda share: f"{number(100 * share)}\u00a0%"
-    content = _figures(results) | {
+    content = {
         "results": results,
+        "intervals": [interval_plot(results, wide, MOST_ROWS) for wide in (True, False)],
+        "every_interval": both(partial(interval_plot, results)) if len(results.methods) > MOST_ROWS else "",
         "sections": sections,
         "table": ranked_table(results),
-        "classes": class_table(results),
         "pairs": pairs,
-        "pair_rows": pair_table(results, pairs if len(pairs) <= MOST_PAIRS else []),
+        "pair_table": _pair_table(results, pairs),
         "compared": _compared(results.methods),
         "facts": _facts(results),
         "notices": _notices(results),
@@ -74,7 +74,7 @@ def render_page(results: Results, sections: Sequence[Section] = ()) -> str:
         script=Markup(script),
         data=embedded(results, pairs),
         policy=f"default-src 'none'; style-src {_hash(style)}; script-src {_hash(script)}; form-action 'none'",
-        contents=_contents(results, pairs, sections, content),
+        contents=_contents(pairs, sections),
         figures_of=lambda method: _method_figures(results, method),
         worst_of=lambda method: worst_confusions(results, method),
         metrics_of=metric_table,
@@ -90,22 +90,9 @@ def _shown_as_it_is(value: object) -> object:
     return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
-def _figures(results: Results) -> dict[str, object]:
-    curves = [plot for plot in (curve_plot(results, name) for name in results.curve_names) if plot]
-    calibration = [reliability_plot(results), score_plot(results, "ece"), score_plot(results, "nll")]
-    return {
-        "intervals": [interval_plot(results, wide, MOST_ROWS) for wide in (True, False)],
-        "every_interval": _both(interval_plot, results) if len(results.methods) > MOST_ROWS else "",
-        "size_plots": _both(size_plot, results),
-        "class_plots": _both(class_plot, results),
-        "curves": [curves[:MAIN_CURVES], curves[MAIN_CURVES:]],
-        "calibration": [figure for figure in calibration if figure],
-    }
-
-
-def _both(plot: Callable[[Results, bool], Markup], results: Results) -> Markup:
-    """A drawing made twice, for wide and for narrow pages."""
-    return Markup("\n").join(filter(None, (plot(results, True), plot(results, False))))
+def _pair_table(results: Results, pairs: Sequence[Pair]) -> Sorted:
+    header, rows = pair_table(results, pairs if len(pairs) <= MOST_PAIRS else [])
+    return Sorted(header, rows, "All pairs of methods", texts=2)
 
 
 def _method_figures(results: Results, method: Method) -> list[Markup]:
@@ -117,22 +104,11 @@ def _method_figures(results: Results, method: Method) -> list[Markup]:
     return [figure for figure in figures if figure]
 
 
-def _contents(
-    results: Results, pairs: Sequence[Pair], sections: Sequence[Section], content: dict[str, object]
-) -> list[tuple[str, str]]:
-    """(anchor, title) of the sections that the page has, in its order."""
-    titles = {
-        "ranking": ("Ranking", True),
-        "methods": ("Methods", True),
-        "compare": ("Compare", bool(pairs)),
-        "classes": ("Classes", bool(content["class_plots"] or content["size_plots"])),
-        "training": ("Training", bool(results.curve_names)),
-        "calibration": ("Calibration", bool(content["calibration"])),
-        **{section.name: (section.title, True) for section in sections},
-        "failures": ("Failures", True),
-        "provenance": ("Provenance", True),
-    }
-    return [(name, title) for name, (title, there) in titles.items() if there]
+def _contents(pairs: Sequence[Pair], sections: Sequence[Section]) -> list[tuple[str, str]]:
+    """(anchor, title) of what the page has, in its order."""
+    before = [("ranking", "Ranking"), ("methods", "Methods"), *([("compare", "Compare")] if pairs else [])]
+    shown = [(section.name, section.menu or section.title) for section in sections]
+    return [*before, *shown, ("failures", "Failures"), ("provenance", "Provenance")]
 
 
 def _compared(methods: Sequence[Method]) -> tuple[Method, Method]:

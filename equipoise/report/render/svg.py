@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -35,6 +35,11 @@ def drawing(width: float, height: float, label: str, children: Iterable[Markup],
     """An `svg` element that scales with its box and says in words what it shows."""
     box = f"0 0 {width:g} {height:g}"
     return tag("svg", *children, viewBox=box, width=width, height=height, role="img", aria_label=label, **attributes)
+
+
+def both(plot: Callable[[bool], Markup]) -> Markup:
+    """A drawing made twice, for wide and for narrow pages; nothing where there is nothing to draw."""
+    return Markup("\n").join(filter(None, (plot(True), plot(False))))
 
 
 def series(index: int, *children: object) -> Markup:

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from ...analysis import METRICS
 from ...analysis.statistics.priority import ALL_METRICS
 from ...core.escaping import csv_cell
+from ..pairs import Pair
 from ..results import Estimate, Method, Results
-from ..sections.pairs import Pair
 from .words import UNKNOWN, heading, interval, p_value, title_of, value
 
 SHORT = 8  # letters of a key that are shown

@@ -16,7 +16,7 @@ from ..collect import collect
 from ..data import data_notes
 from ..results import Method, Results
 from ..seal import seal_notes
-from ..sections.all import sections_of
+from ..sections import sections_of
 from .latex import render_latex
 from .markdown import render_grid, render_markdown
 from .page import render_page

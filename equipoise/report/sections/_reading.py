@@ -44,11 +44,6 @@ def captioned(figure: Markup, sentence: str) -> Markup:
     return figure and figure + tag("figcaption", sentence)
 
 
-def both(plot: Callable[[bool], Markup]) -> Markup:
-    """A drawing made twice, for wide and for narrow pages."""
-    return Markup("\n").join(filter(None, (plot(True), plot(False))))
-
-
 def seeds(n: int) -> str:
     return "1 seed" if n == 1 else f"{n} seeds"
 
@@ -60,7 +55,7 @@ def estimate_of(plain: Numbers) -> Estimate:
 
 def whole(name: str, title: str, sentence: str, figures: Iterable[Markup], legend: bool = True) -> Section | None:
     shown = tuple(figure for figure in figures if figure)
-    return Section(name, title, sentence, shown, legend) if shown else None
+    return Section(name, title, sentence, shown, legend, further=True) if shown else None
 
 
 def number(value: Any) -> float:

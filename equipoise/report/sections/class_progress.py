@@ -44,7 +44,7 @@ def progress(store: Store, results: Results) -> Section | None:
         "fixed part of the training images; bands are 95 % intervals over seeds. A ratio above 1 says that too many "
         "samples are called so; an output beyond its bound is one that training never showed the next layer."
     )
-    return Section("progress", "Progress of the classes", sentence, tuple(filter(None, figures)))
+    return Section("progress", "Progress of the classes", sentence, tuple(filter(None, figures)), further=True)
 
 
 def _seen(store: Store, method: Method) -> list[Seen]:

@@ -9,12 +9,12 @@ from markupsafe import Markup
 from ..figures.heat import Clustered, Shades, cluster_plot
 from ..figures.lines import Axis, Values, line_panel, mark_panel, rows_panel
 from ..figures.multiples import LayerPair, distance_densities, feature_maps, layer_maps
+from ..render.svg import both
 from ..results import Results
 from ._reading import (
     NONE,
     SHARE,
     Numbers,
-    both,
     captioned,
     curve_of,
     numbers,

@@ -5,8 +5,9 @@ from __future__ import annotations
 from markupsafe import Markup
 
 from ..figures.heat import Clustered, Shades, cluster_plot, method_matrix
+from ..render.svg import both
 from ..results import Results
-from ._reading import NONE, Matrix, Numbers, both, captioned, numbers, whole, without_diagonal
+from ._reading import NONE, Matrix, Numbers, captioned, numbers, whole, without_diagonal
 from .section import Section
 
 

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup
 
-from ...analysis import holm, mean_interval, sign_flip_test
-from ...analysis.statistics.priority import ALL_METRICS
-from ..render.words import is_share, title_of
-from ..results import Method, Results
+from ..analysis import holm, mean_interval, sign_flip_test
+from ..analysis.statistics.priority import ALL_METRICS
+from .render.words import is_share, title_of
+from .results import Method, Results
 
 MOST_CLASSES = 200  # beyond, the differences class by class are left out of the page
 

@@ -1,21 +1,15 @@
-"""Sections that a study has only if something was measured for them: the page shows whichever are there.
-
-To add one, write a function of the store and the results that gives a `Section`, or None where there is nothing to
-show, and put it in `SECTIONS`. The page, its table of contents, its legends and its printing know no more of it.
-"""
+"""How validation scores depend on what was tuned."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ...store import Damaged, Store
-from ..figures import Trial, sensitivity_plot
+from ..figures.sensitivity import Trial, sensitivity_plot
 from ..render.words import title_of
 from ..results import Estimate, Results
-from . import ANALYZED
-from .class_progress import progress
 from .section import Section
 
 
@@ -30,7 +24,7 @@ def sensitivity(store: Store, results: Results) -> Section | None:
         f"{title_of(f'valid_{results.metric}')} at each value that was tried, the best where other dials were tried "
         "with it; whiskers are 95 % intervals where they are known, the largest mark is the best value."
     )
-    return Section("sensitivity", "Sensitivity", sentence, figures)
+    return Section("sensitivity", "Sensitivity", sentence, figures, further=True)
 
 
 def read_trials(store: Store) -> list[Trial]:
@@ -66,11 +60,3 @@ def _trial(entry: Mapping[str, Any]) -> Trial:
 
 def _number(x: Any) -> float:
     return float(x) if isinstance(x, int | float) else math.nan
-
-
-SECTIONS: tuple[Callable[[Store, Results], Section | None], ...] = (*ANALYZED, sensitivity, progress)
-
-
-def sections_of(store: Store, results: Results) -> list[Section]:
-    """Those sections for which the store has something to show."""
-    return [section for make in SECTIONS if (section := make(store, results))]
