@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from equipoise.cli import commands as cli
+from equipoise import cli
 
 STUDY = """
 question = "?"
