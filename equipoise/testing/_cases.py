@@ -65,9 +65,10 @@ def run(checks: Iterable[Check], cases: Iterable[Case]) -> None:
                 torch.manual_seed(0)
                 try:
                     check(case)
-                except AssertionError as error:
+                except Exception as error:  # of the check, or of the method itself
                     question = check.__name__.replace("_", " ")
-                    raise AssertionError(f"{case}, {question}: {error}") from error
+                    what = "" if isinstance(error, AssertionError) else f"{type(error).__name__}: "
+                    raise AssertionError(f"{case}, {question}: {what}{error}") from error
 
 
 def require(condition: Any, otherwise: str) -> None:

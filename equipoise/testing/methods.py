@@ -70,8 +70,6 @@ def examples_and_neutral_name_its_parameters(case: Case) -> None:
     for given in (*case.card.examples, case.card.neutral, case.card.space):
         unknown = set(given) - set(case.card.parameters)
         require(not unknown, f"{dict(given)} names {', '.join(sorted(unknown))}, which it does not take")
-    for example in case.card.examples:
-        Spec(case.card.name, tuple(example.items())).resolved(case.card.kind)
 
 
 def a_parameter_is_what_its_annotation_says_or_a_sentence(case: Case) -> None:

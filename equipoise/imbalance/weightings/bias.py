@@ -72,6 +72,7 @@ def _check(alpha: float, beta: float, statistic: str, inverse: bool, legacy: boo
         "alpha": {"values": (0.15, 0.3, 0.6), "scale": "log"},
         "beta": {"values": (0.1, 0.3, 0.5), "low": 0.0, "high": 0.9},
     },
+    examples=({}, {"scaling": "running", "statistic": "product"}),
 )
 class BiasWeighting(Weighting):
     r"""Weighs a sample by the variance of its feature map: samples with diverse features count more.

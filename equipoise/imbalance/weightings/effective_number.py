@@ -34,6 +34,7 @@ def _weights(n: Tensor, beta: float) -> Tensor:
     arxiv="1901.05555",
     neutral={"beta": 0.0},
     space={"beta": {"values": (0.9, 0.99, 0.999, 0.9999), "scale": "towards_one", "low": 0.0}},
+    examples=({}, {"beta": 0.9, "start": 0.5}),
 )
 class EffectiveNumber(ClassWeighting):
     r"""Weighs a sample by one over the effective number of samples of its class.

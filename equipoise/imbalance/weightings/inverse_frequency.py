@@ -24,6 +24,7 @@ def _weights(n: Tensor, power: float) -> Tensor:
     year=2016,
     neutral={"power": 0.0},
     space={"power": {"values": (0.5, 1.0, 1.5), "low": 0.0}},
+    examples=({}, {"power": 0.5}),
 )
 class InverseFrequency(ClassWeighting):
     r"""Weighs a sample by one over a power of the number of images of its class.
