@@ -52,7 +52,7 @@ name = "folder(path='photos', size=8)"
 
 [base]
 model = "cnn_small"
-epochs = 20
+epochs = 15
 augment = "none"
 
 [methods.plain]
