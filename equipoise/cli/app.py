@@ -26,14 +26,14 @@ console = Terminal()
 
 Out = Annotated[Path | None, typer.Option("--out", "-o", help="Folder for the results; default runs/NAME.")]
 Workers = Annotated[
-    int | None, typer.Option("--workers", "-j", min=1, max=1024, help="Worker processes; default one a core.")
+    int | None, typer.Option("--workers", "-j", min=1, max=1024, help="Worker processes; default one per core.")
 ]
 Device = Annotated[str | None, typer.Option(help="cpu, cuda or cuda:1; default a GPU if there is one.")]
 MaxRuns = Annotated[
     int | None,
     typer.Option("--max-runs", min=1, max=1_000_000, help="With --until-decided: trainings in all, at most."),
 ]
-Peek = Annotated[bool, typer.Option("--peek", help="Look at test results before the end; marked for ever.")]
+Peek = Annotated[bool, typer.Option("--peek", help="Look at test results before the end; recorded permanently.")]
 Retry = Annotated[bool, typer.Option("--retry", help="Try failed runs again.")]
 Folder = Annotated[Path, typer.Argument(help="The folder that 'equipoise run' wrote.", show_default=False)]
 

@@ -1,6 +1,6 @@
 /* What the kernels share: vectorised exponentials, and threads.
 
-   The files are compiled once for each of three generations of processors (pyproject.toml), and the best library that
+   The files are compiled once for each of three generations of processors (setup.py), and the best library that
    the machine can run is loaded. Loops over the numbers of a row are written so that the compiler turns them into vector
    instructions; sums are marked by `omp simd reduction`, which allows it to add in any order there and nowhere else. */
 

@@ -42,9 +42,9 @@ static Shape shape_of(Count n, Count channels, Count positions, Count columns, C
 
 /* Where to make numbers that belong at `to`, and bringing them there. Past the cache they are made in `line` and stored
    without reading first what was there, which is a third of the traffic of a result that is written usually. */
-INLINE float *desk(Shape s, float *to, float *line) { return s.past_cache ? line : to; }
+INLINE float *staging(Shape s, float *to, float *line) { return s.past_cache ? line : to; }
 
-INLINE void deliver(Shape s, float *to, const float *line, Count n) {
+INLINE void stream_out(Shape s, float *to, const float *line, Count n) {
     if (!s.past_cache) return;
 #ifdef __SSE__
     if ((uintptr_t)to % 16 == 0 && n % 4 == 0) {
@@ -56,7 +56,7 @@ INLINE void deliver(Shape s, float *to, const float *line, Count n) {
 }
 
 /* Before other threads are told that the numbers are there. */
-INLINE void settle(Shape s) {
+INLINE void fence(Shape s) {
 #ifdef __SSE__
     if (s.past_cache) _mm_sfence();
 #else
@@ -142,7 +142,7 @@ INLINE void rows_affine(Shape s, const float *x, const float *scale, const float
     Count numbers = s.channels * s.positions, c = 0, end = s.positions; /* of row c */
     for (Count start = 0; start < numbers; start += portion(s)) {
         Count stop = least(start + portion(s), numbers);
-        float *restrict to = desk(s, y + start, line);
+        float *restrict to = staging(s, y + start, line);
         for (Count i = start; i < stop;) {
             if (i == end) c++, end += s.positions;
             float a = scale[c], b = shift[c];
@@ -152,7 +152,7 @@ INLINE void rows_affine(Shape s, const float *x, const float *scale, const float
             for (Count k = i; k < piece; k++) to[k - start] = x[k] * a + b;
             i = piece;
         }
-        deliver(s, y + start, line, stop - start);
+        stream_out(s, y + start, line, stop - start);
     }
 }
 
@@ -162,7 +162,7 @@ INLINE void rows_gradient(Shape s, const float *dy, const float *x, const float 
     Count numbers = s.channels * s.positions, c = 0, end = s.positions; /* of row c */
     for (Count start = 0; start < numbers; start += portion(s)) {
         Count stop = least(start + portion(s), numbers);
-        float *restrict to = desk(s, dx + start, line);
+        float *restrict to = staging(s, dx + start, line);
         for (Count i = start; i < stop;) {
             if (i == end) c++, end += s.positions;
             float a = of_dy[c], b = of_x[c], d = rest[c];
@@ -171,7 +171,7 @@ INLINE void rows_gradient(Shape s, const float *dy, const float *x, const float 
             for (Count k = i; k < piece; k++) to[k - start] = a * dy[k] + (b * x[k] + d);
             i = piece;
         }
-        deliver(s, dx + start, line, stop - start);
+        stream_out(s, dx + start, line, stop - start);
     }
 }
 
@@ -284,10 +284,10 @@ INLINE void columns_affine(Shape s, const float *x, const float *scale, const fl
         repeated(t, scale + first, a), repeated(t, shift + first, b);
         for (Count i = 0, at = first; i <= t.lines; i++, at += t.stride) {
             Count width = i < t.lines ? t.width : t.rest;
-            float *restrict to = desk(s, y + at, line);
+            float *restrict to = staging(s, y + at, line);
             fetch_ahead(s, x + at, width);
             for (Count c = 0; c < width; c++) to[c] = x[at + c] * a[c] + b[c];
-            deliver(s, y + at, line, width);
+            stream_out(s, y + at, line, width);
         }
     }
 }
@@ -300,9 +300,9 @@ INLINE void columns_gradient(Shape s, const float *dy, const float *x, const flo
         repeated(t, of_dy + first, a), repeated(t, of_x + first, b), repeated(t, rest + first, d);
         for (Count i = 0, at = first; i <= t.lines; i++, at += t.stride) {
             Count width = i < t.lines ? t.width : t.rest;
-            float *restrict to = desk(s, dx + at, line);
+            float *restrict to = staging(s, dx + at, line);
             for (Count c = 0; c < width; c++) to[c] = a[c] * dy[at + c] + (b[c] * x[at + c] + d[c]);
-            deliver(s, dx + at, line, width);
+            stream_out(s, dx + at, line, width);
         }
     }
 }
@@ -319,7 +319,7 @@ static void moments(Shape s, const float *x, float *mean, float *var) {
 static void affine(Shape s, const float *x, const float *scale, const float *shift, float *y) {
     if (s.columns) columns_affine(s, x, scale, shift, y);
     else rows_affine(s, x, scale, shift, y);
-    settle(s);
+    fence(s);
 }
 
 /* sum of dy (x - mean), and of dy */
@@ -333,7 +333,7 @@ static void gradient(Shape s, const float *dy, const float *x, const float *a, c
                      float *dx) {
     if (s.columns) columns_gradient(s, dy, x, a, b, c, dx);
     else rows_gradient(s, dy, x, a, b, c, dx);
-    settle(s);
+    fence(s);
 }
 
 /* -- numbers of channels ------------------------------------------------------------------------------------------- */

@@ -53,7 +53,7 @@ def _gain(first: Method, second: Method, metric: str) -> np.ndarray:
 
 
 def embedded(results: Results, pairs: list[Pair]) -> Markup:
-    """What page.js needs to draw a comparison, as JSON that cannot end the script element it stands in."""
+    """What compare.js needs to draw a comparison, as JSON that cannot end the script element it stands in."""
     content = {
         "metric": {
             "title": title_of(results.metric),

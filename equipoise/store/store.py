@@ -186,7 +186,7 @@ class Store:
         return self.read(Opened.FILE, Opened.from_dict) if (self.path / Opened.FILE).exists() else None
 
     def note_opening(self, keys: Iterable[str], *, peek: bool = False) -> None:
-        """Write down, for ever, that the test outputs of these runs are read; `peek`: before their study has ended.
+        """Record permanently that the test outputs of these runs are read; `peek`: before their study has ended.
 
         Runs that were opened before add nothing, so that a report written twice says the same.
         """
@@ -197,7 +197,7 @@ class Store:
             self._write_opened(replace(opened, openings=(*opened.openings, opening)))
 
     def note_comparison(self, comparison: Comparison) -> None:
-        """Write down, for ever, what is compared on the test set; the same a second time adds nothing."""
+        """Record permanently what is compared on the test set; the same a second time adds nothing."""
         opened = self._opened_so_far()
         if not any(comparison.says_as_much_as(before) for before in opened.comparisons):
             self._write_opened(replace(opened, comparisons=(*opened.comparisons, comparison)))

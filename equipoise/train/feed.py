@@ -38,9 +38,7 @@ class Streamed:
     The place on the device never changes, so a captured step works as it does on resident images.
     """
 
-    def __init__(
-        self, images: OnDisk | ImageFiles, batch_size: int, device: torch.device, loaders: int = LOADERS
-    ) -> None:
+    def __init__(self, images: OnDisk | ImageFiles, batch_size: int, device: torch.device) -> None:
         self.batches = _Batches(batch_size)
         self.loader = DataLoader(
             _Rows(images),

@@ -48,7 +48,7 @@ class GhostNormTriton(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor, *_: Tensor) -> tuple[Tensor | None, ...]:
         x, weight, bias, mean, var = ctx.saved_tensors
         size, blocks, eps = ctx.geometry
-        if torch.is_grad_enabled():  # somebody differentiates twice
+        if torch.is_grad_enabled():  # double backward
             found = twice_differentiable(grad, x, weight, bias, size, blocks, x.shape[1], eps)
             return *found, None, None, None
         columns = is_columns(x)

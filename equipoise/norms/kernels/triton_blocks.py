@@ -39,7 +39,7 @@ class BlockNormTriton(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor, *_: Tensor) -> tuple[Tensor | None, ...]:
         x, weight, bias, statistics = ctx.saved_tensors
         size, blocks, groups, eps = ctx.geometry
-        if torch.is_grad_enabled():  # somebody differentiates twice
+        if torch.is_grad_enabled():  # double backward
             found = twice_differentiable(grad, x, weight, bias, size, blocks, groups, eps)
             return *found, None, None, None, None
         grad = grad.contiguous(memory_format=layout_of(x))

@@ -19,7 +19,7 @@ from .section import Section
 Seen = dict[str, np.ndarray]
 
 QUANTITIES = (  # name, title, the largest value there can be
-    ("classification_ratio", "Called so, over being so", math.inf),
+    ("classification_ratio", "Predicted / true count", math.inf),
     ("train_accuracy", "Training accuracy", 1.0),
     ("feature_deviation", "Training from validation features", math.inf),
     ("gradient_norm", "Gradient at the features", math.inf),

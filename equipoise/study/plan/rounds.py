@@ -162,7 +162,7 @@ def _check_validation_data(study: Study) -> None:
         if not len(load_task(**{**task.__dict__, "test": False}, seed=study.seeds[0]).valid):
             raise EquipoiseError(
                 "rounds are judged on validation data, and this task has none: write valid = 0.1 in [task], or judge "
-                "on the test set with --peek, which the report will say for ever"
+                "on the test set with --peek, which every later report will say"
             )
 
 

@@ -130,6 +130,6 @@ def crc32c(data: bytes) -> int:
 
 
 def _masked(data: bytes) -> int:
-    """The checksum turned and shifted, so that a checksum of data with checksums in it keeps its worth."""
+    """The checksum turned and shifted, as the format asks: the data it covers may contain checksums."""
     crc = crc32c(data)
     return (crc >> 15 | crc << 17) + 0xA282EAD8 & 0xFFFFFFFF

@@ -1,0 +1,29 @@
+"""Formulas for a terminal: every method's docstring without a rest of TeX."""
+
+import inspect
+
+import pytest
+
+from equipoise.core import cards
+from equipoise.core.formulas import plain_text
+
+
+@pytest.mark.parametrize("card", cards(), ids=lambda card: f"{card.kind}-{card.name}")
+def test_no_tex_is_left(card):
+    text = plain_text(inspect.getdoc(card.factory) or "")
+    for tex in ("\\", ":math:", "math::", "frac", "mathrm", "{\\", "Big"):
+        assert tex not in text, tex
+
+
+@pytest.mark.parametrize(
+    ("tex", "text"),
+    [
+        (r"\frac{1 - \beta^n}{1 - \beta}", "(1 - β^n) / (1 - β)"),
+        (r"\frac1N \sum_i w_i", "1 / N Σ_i w_i"),
+        (r"\tfrac12 \sigma\!\left(x\right)", "1 / 2 σ(x)"),
+        (r"e^{-\lVert x \rVert^2}", "e^(-‖ x ‖^2)"),
+        (r"\hat{\bar x}_h \to \infty", "x̄̂_h → ∞"),
+    ],
+)
+def test_a_formula_as_text(tex, text):
+    assert plain_text(f"a :math:`{tex}` b") == f"a {text} b"
