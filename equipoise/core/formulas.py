@@ -75,5 +75,7 @@ def _grouped(part: str) -> str:
 
 
 def _marked(match: re.Match[str]) -> str:
-    letter = match[2] or _SYMBOLS.get(match[3], match[3])
-    return letter[0] + _MARKS[match[1]] + letter[1:]
+    if match[2]:
+        return match[2] + _MARKS[match[1]]
+    word = _SYMBOLS.get(match[3], match[3])
+    return word[0] + _MARKS[match[1]] + word[1:]
