@@ -42,9 +42,7 @@ from .representations.similarity import Agreement, Dendrogram, agreement, agreem
 from .representations.sparsity import nonzero_share
 from .representations.spectra import class_centroids, singular_values
 from .representations.transfer import LinearProbe, linear_probe
-from .statistics.best import not_worse_than_best, t_test
 from .statistics.bootstrap import bootstrap_interval
-from .statistics.friedman import Friedman, friedman_test, nemenyi_critical_difference
 from .statistics.tests import holm, mean_interval, power_note, seeds_needed, sign_flip_test, smallest_n_for_claim
 from .statistics.variance import NestedVariance, VarianceSplit, nested_variance, variance_split
 from .statistics.verdict import MethodResult, Verdict, compare
@@ -56,7 +54,6 @@ __all__ = [
     "ClassSeparation",
     "CosineDistances",
     "Dendrogram",
-    "Friedman",
     "LinearProbe",
     "MethodResult",
     "Metric",
@@ -92,7 +89,6 @@ __all__ = [
     "feature_gradient_norms",
     "fit_temperature",
     "frequency_groups",
-    "friedman_test",
     "group_accuracy",
     "group_calibration_error",
     "holm",
@@ -105,10 +101,8 @@ __all__ = [
     "mean_interval",
     "modal_prediction",
     "negative_log_likelihood",
-    "nemenyi_critical_difference",
     "nested_variance",
     "nonzero_share",
-    "not_worse_than_best",
     "per_class_accuracy",
     "power_note",
     "relative_mean_corruption_error",
@@ -120,7 +114,6 @@ __all__ = [
     "singular_values",
     "smallest_n_for_claim",
     "subset_logits",
-    "t_test",
     "top1",
     "top_k_accuracy",
     "variance_split",

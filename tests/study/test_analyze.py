@@ -15,6 +15,7 @@ import torch
 from PIL import Image
 from typer.testing import CliRunner
 
+from equipoise.analysis import ensemble_matrix
 from equipoise.cli import app
 from equipoise.core import EquipoiseError
 from equipoise.data import load_task
@@ -25,7 +26,7 @@ from equipoise.study.probe import analysis_markdown
 from equipoise.study.probe import elsewhere as elsewhere_module
 from equipoise.study.probe import probe as analyze
 from equipoise.study.probe.measure import measure
-from equipoise.study.probe.predictions import between_methods, votes
+from equipoise.study.probe.predictions import between_methods
 from equipoise.study.probe.predictor import predictor_of
 from equipoise.study.probe.subjects import Subject, drawn, estimate, few_of, network_of, plain, subjects_of
 from equipoise.study.probe.transfer import Other, fit_images
@@ -130,7 +131,7 @@ def test_votes_counted_by_hand(seeds):
 
     half = math.ceil(seeds / 2)
     a, b = list(preds[0]), list(preds[1])
-    found = votes(preds, labels)
+    found = ensemble_matrix(preds, labels)
     assert found[0, 0] == pytest.approx(accuracy(a)) and found[1, 1] == pytest.approx(accuracy(b))
     both = (accuracy(a[:half] + b[half:]) + accuracy(b[:half] + a[half:])) / 2
     assert found[0, 1] == found[1, 0] == pytest.approx(both)

@@ -43,9 +43,10 @@ def ensemble_accuracy(preds: Array, labels: Array) -> Any:
 def ensemble_matrix(preds: Array, labels: Array) -> Any:
     """Accuracy of ensembles of which half the runs are of method a and half of b: preds (M, R, N) -> (M, M).
 
-    On the diagonal all R runs of a method vote, so all ensembles are of R; an odd last run is left out. Two methods are
-    combined in both ways, the first half of one with the second half of the other, and the two accuracies meaned: no
-    run is left out, and where runs are paired by seed none occurs twice in an ensemble.
+    Every ensemble has R voters, on the diagonal all runs of one method. Two methods are combined in both ways, the
+    first half of the runs (rounded up) of one with the rest of the other, and the two accuracies averaged: every run
+    votes, and where runs are paired by seed no seed votes twice. An odd run is not left out, because ensembles of
+    R - 1 voters could not be compared with all R runs of one method.
 
     >>> always_0, always_1 = [[0, 0, 0]] * 2, [[1, 1, 1]] * 2
     >>> ensemble_matrix([always_0, always_1], labels=[0, 0, 1]).round(3)
@@ -54,9 +55,9 @@ def ensemble_matrix(preds: Array, labels: Array) -> Any:
     """
     if preds.dim() != 3 or preds.shape[1] < 2:
         raise ValueError(f"preds must have shape (methods, runs, N) with two runs or more, not {tuple(preds.shape)}")
-    half, methods = preds.shape[1] // 2, len(preds)
-    p, y = runs_and_labels(preds[:, : 2 * half].flatten(0, 1), labels)
-    first, second = p.reshape(methods, 2, half, -1).unbind(1)
+    methods, runs = preds.shape[:2]
+    p, y = runs_and_labels(preds.flatten(0, 1), labels)
+    first, second = p.reshape(methods, runs, -1).split([runs - runs // 2, runs // 2], dim=1)
     pairs = [torch.cat([a, b]) for a in first for b in second]
     accuracy = torch.stack([ensemble_accuracy(pair, y) for pair in pairs]).reshape(methods, methods)
     return (accuracy + accuracy.T) / 2

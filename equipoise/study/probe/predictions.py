@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ...analysis import agreement_matrix, dendrogram, ensemble_accuracy
+from ...analysis import agreement_matrix, dendrogram, ensemble_matrix
 from ...store import Store
 from .subjects import Numbers, Subject, by_method, few_of
 
@@ -83,17 +83,6 @@ def _ensembles(subjects: Sequence[Subject], preds: np.ndarray, labels: np.ndarra
     return {
         "voters": len(seeds),
         "methods": list(groups),
-        "accuracy": votes(voters, labels),
+        "accuracy": ensemble_matrix(voters, labels),
         "alone": (voters == labels).mean(axis=(1, 2)),
     }
-
-
-def votes(preds: np.ndarray, labels: np.ndarray) -> np.ndarray:
-    """Accuracy of R voters of two methods: preds (M, R, N), labels (N,) -> (M, M); on the diagonal all are of one.
-
-    Half of the seeds, rounded up, vote for the one method and the others for the other, and the other way round; the
-    mean of both. No seed votes twice.
-    """
-    half = (preds.shape[1] + 1) // 2
-    mixed = np.array([[ensemble_accuracy(np.concatenate([a[:half], b[half:]]), labels) for b in preds] for a in preds])
-    return (mixed + mixed.T) / 2
