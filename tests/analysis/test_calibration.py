@@ -177,7 +177,7 @@ def test_half_precision_probabilities():
 def test_parts_add_up(monkeypatch):
     probs, labels = random_probs(3)
     whole = analysis.classwise_calibration_error(probs, labels)
-    monkeypatch.setattr(analysis.calibration, "CHUNK", 28)
+    monkeypatch.setattr(analysis.metrics.calibration, "CHUNK", 28)
     assert analysis.classwise_calibration_error(probs, labels) == pytest.approx(whole, abs=1e-15)
 
 

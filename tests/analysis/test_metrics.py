@@ -81,7 +81,7 @@ def test_parts_add_up(monkeypatch, chunk):
     rng = np.random.default_rng(0)
     logits, labels = rng.normal(size=(33, 6)).astype(np.float32), rng.integers(0, 6, 33)
     whole = evaluate(logits, labels, COUNTS)
-    monkeypatch.setattr(analysis.calibration, "CHUNK", chunk)
+    monkeypatch.setattr(analysis.metrics.calibration, "CHUNK", chunk)
     assert evaluate(logits, labels, COUNTS) == pytest.approx(whole, rel=1e-14)
 
 

@@ -16,10 +16,10 @@ from equipoise.norms import (
     BatchRenorm2d,
     GhostBatchNorm2d,
     GroupNorm2d,
+    example_weight,
     example_weighted_norm,
     set_example_weight,
 )
-from equipoise.norms.example_weighing import example_weight
 
 LAYOUTS = [torch.contiguous_format, torch.channels_last]
 OURS = [

@@ -5,8 +5,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from equipoise.norms import BatchNorm2d, GroupNorm2d, tune_example_weight
-from equipoise.norms.example_weighing import example_weight
+from equipoise.norms import BatchNorm2d, GroupNorm2d, example_weight, tune_example_weight
 from equipoise.norms.example_weighing.tune import ALPHAS, _interpolation, _nodes
 
 

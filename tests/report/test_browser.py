@@ -9,7 +9,7 @@ import torch
 
 from equipoise.report import collect, write_report
 from equipoise.store import Store
-from equipoise.study import Study
+from equipoise.study import How, Study
 from equipoise.study.run.job import do, jobs_of
 
 pytestmark = pytest.mark.browser
@@ -57,7 +57,7 @@ def real(tmp_path_factory):
     store = Store(tmp_path_factory.mktemp("real") / "study").create()
     store.write_json("study.json", study.to_dict())
     for job in jobs_of(recipe for _, recipe in study.recipes()):
-        do(job, store, torch.device("cpu"), lambda epoch, curves: None, lambda: False)
+        do(job, store, How(torch.device("cpu")), lambda epoch, curves: None, lambda: False)
     return write_report(store)
 
 
