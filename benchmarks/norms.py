@@ -32,7 +32,7 @@ from equipoise.norms import (
     tune_example_weight,
 )
 
-Clock = Callable[[], float]
+RunTimes = Callable[[], float]
 LAYOUTS = {"contiguous": torch.contiguous_format, "channels_last": torch.channels_last}
 GPU_SHAPES = ((128, 64, 56, 56), (128, 256, 28, 28), (128, 512, 7, 7), (128, 16, 32, 32))
 CPU_SHAPES = ((32, 64, 56, 56), (32, 256, 28, 28), (128, 512, 7, 7), (128, 16, 32, 32), (128, 64, 8, 8))
@@ -91,7 +91,7 @@ def keep_memory() -> None:
             libc.mallopt(option, 2**30)
 
 
-def timed(calls: dict[str, Callable[[], object]], clock: Clock, seconds: float = 3.0) -> dict[str, list[float]]:
+def timed(calls: dict[str, Callable[[], object]], clock: RunTimes, seconds: float = 3.0) -> dict[str, list[float]]:
     times: dict[str, list[float]] = {name: [] for name in calls}
     for call in calls.values():
         call()
@@ -104,7 +104,7 @@ def timed(calls: dict[str, Callable[[], object]], clock: Clock, seconds: float =
     return times
 
 
-def cpu(threads: int, clock: Clock) -> None:
+def cpu(threads: int, clock: RunTimes) -> None:
     torch.set_num_threads(threads)
     keep_memory()
     for shape in CPU_SHAPES:
@@ -120,7 +120,7 @@ def cpu(threads: int, clock: Clock) -> None:
 
 
 @torch.no_grad()
-def networks(clock: Clock) -> None:
+def networks(clock: RunTimes) -> None:
     """Example weighing of whole networks, and what it costs to tune it, in passes over the data."""
     x = torch.randn(32, 3, 32, 32)
     for model in ("resnet32", "resnet18"):

@@ -13,8 +13,8 @@ import pytest
 from rich.console import Console
 from rich.text import Text
 
-from equipoise.cli.terminal import Terminal
 from equipoise.core.escaping import csv_cell, latex, markdown, visible
+from equipoise.core.terminal import Terminal
 
 ESCAPE = "\x1b]0;owned\x07\x1b[2J"
 HOSTILE = (

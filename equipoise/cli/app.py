@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
-from .terminal import Terminal
+from ..core.terminal import Terminal
 
 app = typer.Typer(
     name="equipoise",

@@ -9,7 +9,7 @@ from typing import NoReturn
 
 from rich.markup import escape
 
-from .terminal import Terminal
+from ..core.terminal import Terminal
 
 # what a machine, rather than a mistake of ours, says to reading and writing, and the remedy
 _SYSTEM = {

@@ -89,12 +89,12 @@ def train(
         [task]
         name = "digits"
     """
-    from ..study import expanded, name_of, near, read_toml, study_of_one
+    from ..study import expand_preset, name_of, near, read_toml, study_of_one
     from ..train import Mistakes, Recipe
 
     plain, name = near(read_toml(recipe), recipe), checks.file_name("the file's name", name_of(recipe))
     try:
-        options = expanded({k: v for k, v in plain.items() if k != "task"})
+        options = expand_preset({k: v for k, v in plain.items() if k != "task"})
         made = Recipe.make(options, _task_table(plain), seed)
     except Mistakes as error:
         raise Mistakes([f"{recipe}: {line}" for line in error.lines]) from None
@@ -153,8 +153,8 @@ def plan(
     from ..store import Store
     from ..study import (
         Budget,
-        Clock,
         How,
+        RunTimes,
         Study,
         bound,
         find_spread,
@@ -165,6 +165,6 @@ def plan(
 
     asked, how = bound(Study.from_toml(study)), How.on(device, workers)
     store = Store(out or Path("runs") / asked.name)
-    found, clock = find_spread(asked, store, spread, store_in(pilot) if pilot else None), Clock(store, how.device)
-    print_plan(asked, clock, how.workers, found, console)
-    print_looks(asked, new_rounds(asked, Budget(max_runs)), clock, how.workers, found, console)
+    found, times = find_spread(asked, store, spread, store_in(pilot) if pilot else None), RunTimes(store, how.device)
+    print_plan(asked, times, how.workers, found, console)
+    print_looks(asked, new_rounds(asked, Budget(max_runs)), times, how.workers, found, console)

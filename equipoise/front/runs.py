@@ -9,7 +9,18 @@ from typing import Any
 
 from ..core import Card, cards
 from ..store import Store
-from ..study import Budget, Clock, How, Listener, Study, bound, forecast, run_study, run_until_decided, usual_listener
+from ..study import (
+    Budget,
+    How,
+    Listener,
+    RunTimes,
+    Study,
+    bound,
+    forecast,
+    run_study,
+    run_until_decided,
+    usual_listener,
+)
 from .results import Results
 
 
@@ -51,7 +62,7 @@ def run(
         budget = until_decided if isinstance(until_decided, Budget) else Budget()
         run_until_decided(asked, store, how, listener, budget, peek=peek)
     else:
-        if said := forecast(asked, Clock(store, how.device, quick=True), how.workers):
+        if said := forecast(asked, RunTimes(store, how.device, quick=True), how.workers):
             listener.say(said)
         run_study(asked, store, how, listener)
     return Results(store)

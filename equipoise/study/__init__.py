@@ -6,10 +6,10 @@ from ..core.extras import require
 require("a study", "scipy", "safetensors", "jinja2", "rich")
 
 from .binding import bound
-from .plan.cost import Clock
+from .plan.cost import RunTimes
 from .plan.plan import find_spread, forecast, print_looks, print_plan
 from .plan.rounds import Budget, new_rounds, run_until_decided
-from .presets import PRESETS, Preset, expanded
+from .presets import PRESETS, Preset, expand_preset
 from .probe import Asked, analyze_study, print_analysis
 from .run.hardware import best_device, core_count
 from .run.how import How
@@ -22,21 +22,21 @@ from .run.workers import Event
 from .study import Study, name_of, near
 from .toml import read_toml
 from .trained import TrainedNetwork, trained_network
-from .tune.drive import tune_study
 from .tune.settings import Tuning
+from .tune.tune import tune_study
 from .tune.write import print_outcome, write_outcome
 
 __all__ = [
     "PRESETS",
     "Asked",
     "Budget",
-    "Clock",
     "Event",
     "How",
     "Interrupted",
     "Listener",
     "OnTerminal",
     "Preset",
+    "RunTimes",
     "Study",
     "TrainedNetwork",
     "Tuning",
@@ -45,7 +45,7 @@ __all__ = [
     "best_device",
     "bound",
     "core_count",
-    "expanded",
+    "expand_preset",
     "find_spread",
     "forecast",
     "jobs_of",

@@ -208,7 +208,7 @@ def _all() -> Iterator[Preset]:
 PRESETS: dict[str, Preset] = {preset.name: preset for preset in _all()}
 
 
-def expanded(options: Mapping[str, Any]) -> dict[str, Any]:
+def expand_preset(options: Mapping[str, Any]) -> dict[str, Any]:
     """`options` with its `preset`, if it names one, replaced by what it means; options beside it win."""
     rest = dict(options)
     name = rest.pop("preset", None)

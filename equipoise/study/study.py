@@ -17,7 +17,7 @@ from ..core.words import shown
 from ..data import Task, placed_near
 from ..store import SCHEMA
 from ..train import Mistakes, Recipe, TaskChoice
-from .presets import expanded
+from .presets import expand_preset
 from .toml import read_toml
 from .tune.settings import Tuning, read_tuning
 
@@ -227,7 +227,7 @@ def _recipes(
 
 def _expanded(options: Mapping[str, Any], place: str, mistakes: list[str]) -> dict[str, Any]:
     try:
-        return expanded(options)
+        return expand_preset(options)
     except EquipoiseError as error:
         mistakes.append(f"{place}: {error}")
         return {k: v for k, v in options.items() if k != "preset"}

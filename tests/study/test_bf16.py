@@ -8,7 +8,7 @@ import torch
 
 from equipoise.core import EquipoiseError
 from equipoise.store import Store
-from equipoise.study import Clock, How, Study
+from equipoise.study import How, RunTimes, Study
 from equipoise.study.run import bf16
 from equipoise.study.run.bf16 import VARIABLE, Finding, bf16_here, check_precision, tried_out
 from equipoise.study.run.job import jobs_of
@@ -59,7 +59,7 @@ def test_a_recipe_in_bf16_is_refused_in_one_sentence(recipe, monkeypatch, machin
     with pytest.raises(EquipoiseError, match="bf16"):
         Workers(jobs_of([recipe]), store.create(), How(CPU))
     with pytest.raises(EquipoiseError, match="bf16"):
-        Clock(store, CPU).seconds(recipe)
+        RunTimes(store, CPU).seconds(recipe)
     assert len(machine) == 5 and not store.records()
 
 

@@ -17,7 +17,7 @@ from equipoise.report import collect
 from equipoise.store import Damaged, Store
 from equipoise.study import How, Listener, OnTerminal, Study, analyze_study, jobs_of
 from equipoise.study.probe import Asked
-from equipoise.study.run import job as runner
+from equipoise.study.run import job as jobs_file
 from equipoise.study.run.study import set_aside_damaged
 from equipoise.study.run.tensorboard import EventFile
 from equipoise.train import Stopped
@@ -40,7 +40,7 @@ def study():
 
 def run_all(study, store, stop=lambda: False):
     for job in jobs_of(recipe for _, recipe in study.recipes()):
-        assert runner.do(job, store, How(CPU), lambda *_: None, stop)
+        assert jobs_file.do(job, store, How(CPU), lambda *_: None, stop)
 
 
 @pytest.fixture(scope="module")
@@ -97,7 +97,7 @@ def test_a_damaged_checkpoint_is_thrown_away_with_a_note(study, finished, tmp_pa
     (path,) = store.path.glob("unfinished/*/checkpoint.pt")
     flip(path)
     plain = jobs_of([next(study.recipes())[1]])[0]
-    runner.do(plain, store, How(CPU), lambda epoch, _: epochs.append(epoch), lambda: False)
+    jobs_file.do(plain, store, How(CPU), lambda epoch, _: epochs.append(epoch), lambda: False)
     assert epochs[0] == 1  # from the start
     record = store.get(plain.training.key)
     assert "checkpoint was damaged" in record.notes[0]

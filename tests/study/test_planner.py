@@ -15,7 +15,7 @@ from equipoise.analysis import compare
 from equipoise.analysis.statistics.power import claim_power, detectable_effect, pairs_needed
 from equipoise.core import EquipoiseError
 from equipoise.store import Record, Store
-from equipoise.study import Budget, Clock, Study, find_spread, forecast, jobs_of, new_rounds, print_looks, print_plan
+from equipoise.study import Budget, RunTimes, Study, find_spread, forecast, jobs_of, new_rounds, print_looks, print_plan
 from equipoise.study.plan import cost as cost_file
 from equipoise.study.plan.cost import START_SECONDS, Cost, measured_seconds
 from equipoise.study.plan.plan import Spread
@@ -68,7 +68,7 @@ def test_times_are_those_of_other_seeds(study, store, monkeypatch):
     put(store, replace(study.methods["focal"], seed=0), 99.0, device="NVIDIA H200")
     put(store, replace(study.methods["focal"], seed=1), 99.0, state="failed", error="x")
     monkeypatch.setattr(cost_file, "ask", lambda *asked: 7.0)
-    clock = Clock(store, CPU)
+    clock = RunTimes(store, CPU)
     assert [clock.seconds(study.methods[name]) for name in ("plain", "focal", "adjusted")] == [15.0, 7.0, 2.0]
     cost = clock.cost(jobs_of(recipe for _, recipe in study.recipes()), workers=2)
     # seeds 2 to 7 of both trainings: plain with what corrects it 17 s; the failed and the foreign run count as done
@@ -80,8 +80,8 @@ def test_quick_measures_one_recipe_for_all(study, store, monkeypatch):
     measured = []
     monkeypatch.setattr(cost_file, "ask", lambda *asked: measured.append(asked) or 5.0)
     jobs = jobs_of(recipe for _, recipe in study.recipes())
-    assert set(Clock(store, CPU, quick=True).cost(jobs, 1).seconds) == {5.0} and len(measured) == 1
-    Clock(store, CPU).cost(jobs, 1)
+    assert set(RunTimes(store, CPU, quick=True).cost(jobs, 1).seconds) == {5.0} and len(measured) == 1
+    RunTimes(store, CPU).cost(jobs, 1)
     assert len(measured) == 3
     assert not store.path.exists()
 
@@ -117,12 +117,12 @@ def test_what_cannot_be_measured_stops_nothing(study, store, monkeypatch):
         raise Failed("its worker process was killed by SIGILL (illegal instruction)")
 
     monkeypatch.setattr(cost_file, "ask", kills)
-    clock = Clock(store, CPU, quick=True)
+    clock = RunTimes(store, CPU, quick=True)
     said = forecast(study, clock, 2)
     assert "16 trainings to do, with 2 workers" in said and "killed by SIGILL" in said and "nan" not in said
     assert len(asked) == 1, "once is enough for a quick look"
     console = Console(width=200, record=True, file=io.StringIO())
-    print_plan(study, Clock(store, CPU), 2, Spread(0.01, "assumed"), console)
+    print_plan(study, RunTimes(store, CPU), 2, Spread(0.01, "assumed"), console)
     text = console.export_text()
     assert text.count("not known") == 2 and "nan" not in text
     assert np.isnan(Cost((1.0, np.nan), 2).wall)
@@ -132,7 +132,7 @@ def test_one_is_said_in_the_singular(study, store, monkeypatch):
     monkeypatch.setattr(cost_file, "ask", lambda *asked: 1.0)
     plain = {name: study.methods[name] for name in ("plain", "focal")}
     console = Console(width=200, record=True, file=io.StringIO())
-    print_plan(replace(study, seeds=(0,), methods=plain), Clock(store, CPU), 1, Spread(0.01, "assumed"), console)
+    print_plan(replace(study, seeds=(0,), methods=plain), RunTimes(store, CPU), 1, Spread(0.01, "assumed"), console)
     text = console.export_text()
     assert "1 method against plain" in text and "with 1 seed." in text and "with 1 worker on" in text
     assert not re.search(r"\b1 (methods|seeds|trainings|workers|runs)\b", text)
@@ -199,7 +199,7 @@ def test_a_spread_of_a_pilot_that_was_reported(study, store):
 @pytest.fixture
 def clock(store, monkeypatch):
     monkeypatch.setattr(cost_file, "ask", lambda *asked: 30.0)
-    return Clock(store, CPU)
+    return RunTimes(store, CPU)
 
 
 def test_a_forecast_in_two_sentences(study, clock):

@@ -3,7 +3,7 @@
 import pytest
 
 from equipoise.core import EquipoiseError
-from equipoise.study import PRESETS, Study, expanded
+from equipoise.study import PRESETS, Study, expand_preset
 from equipoise.train import Mistakes, Recipe
 
 
@@ -21,13 +21,13 @@ def test_decay_of_the_objectives_is_lambda_over_eta():
 
 
 def test_options_beside_a_preset_win():
-    assert expanded({"preset": "LDAM-DRW", "loss": "focal"}) == {
+    assert expand_preset({"preset": "LDAM-DRW", "loss": "focal"}) == {
         "loss": "focal",
         "weighting": "effective_number(beta=0.9999, start=0.8, normalize='batch')",
     }
-    assert expanded({"epochs": 3}) == {"epochs": 3}
+    assert expand_preset({"epochs": 3}) == {"epochs": 3}
     with pytest.raises(EquipoiseError, match="no preset is named 'LDAM-DWR'. Did you mean 'LDAM-DRW'"):
-        expanded({"preset": "LDAM-DWR"})
+        expand_preset({"preset": "LDAM-DWR"})
 
 
 def test_presets_in_a_study():

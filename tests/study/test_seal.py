@@ -14,7 +14,7 @@ from equipoise.norms.example_weighing.posthoc import ExampleWeighing
 from equipoise.report import collect
 from equipoise.store import Store
 from equipoise.study import How, Study, jobs_of
-from equipoise.study.run import job as runner
+from equipoise.study.run import job as jobs_file
 
 CPU = torch.device("cpu")
 METHODS = {
@@ -45,7 +45,7 @@ def study():
 def run_all(study, path):
     store = Store(path).create()
     for job in jobs_of(recipe for _, recipe in study.recipes()):
-        assert runner.do(job, store, How(CPU), lambda *_: None, lambda: False)
+        assert jobs_file.do(job, store, How(CPU), lambda *_: None, lambda: False)
     for name, recipe in study.recipes():
         assert store.get(recipe.key).finished, f"{name}: {store.get(recipe.key).error}"
     return store
@@ -67,21 +67,21 @@ class Sealed(Split):
 
 def with_test(monkeypatch, make):
     """Let the runs of this test see another test set."""
-    load = runner.load_task
-    runner._task_on.cache_clear()
+    load = jobs_file.load_task
+    jobs_file._task_on.cache_clear()
 
     def changed(*args, **options):
         task = load(*args, **options).in_memory()
         return replace(task, test=make(task.test))
 
-    monkeypatch.setattr(runner, "load_task", changed)
+    monkeypatch.setattr(jobs_file, "load_task", changed)
 
 
 @pytest.fixture(autouse=True)
 def _forget_tasks():
     yield
     Sealed.shut = False
-    runner._task_on.cache_clear()
+    jobs_file._task_on.cache_clear()
 
 
 def test_training_and_fitting_cannot_read_the_test_set(study, tmp_path, monkeypatch):
@@ -100,7 +100,7 @@ def test_training_and_fitting_cannot_read_the_test_set(study, tmp_path, monkeypa
 
         return wrapped
 
-    monkeypatch.setattr(runner, "fit_one", shutting(runner.fit_one))
+    monkeypatch.setattr(jobs_file, "fit_one", shutting(jobs_file.fit_one))
     for posthoc, method in ((Temperature, "fit"), (LogitAdjust, "fit"), (ExampleWeighing, "change")):
         monkeypatch.setattr(posthoc, method, shutting(getattr(posthoc, method)))
     run_all(study, tmp_path / "s")
@@ -144,7 +144,7 @@ def test_every_opening_is_written_down_once(study, tmp_path):
     # a study that asks for one run more is in the middle: what is seen of it now was seen too early
     store.write_json("study.json", replace(pair, seeds=(0, 1)).to_dict())
     later = replace(study.methods["plain"], seed=1)
-    runner.do(jobs_of([later])[0], store, How(CPU), lambda *_: None, lambda: False)
+    jobs_file.do(jobs_of([later])[0], store, How(CPU), lambda *_: None, lambda: False)
     collect(store)
     openings = store.read_json("opened.json")["openings"]
     assert [(o["peek"], o["keys"]) for o in openings[1:]] == [(True, [later.key])]

@@ -236,7 +236,7 @@ def test_a_smaller_budget_ends_a_plan_early_and_a_larger_one_takes_it_up(go, sto
 
 
 def test_minutes_keep_a_round_from_beginning(go, store, study, monkeypatch):
-    monkeypatch.setattr(sequential.Clock, "cost", lambda *_: type("Cost", (), {"wall": 61.0})())
+    monkeypatch.setattr(sequential.RunTimes, "cost", lambda *_: type("Cost", (), {"wall": 61.0})())
     with pytest.raises(EquipoiseError, match="not even the first round.*beyond --minutes"):
         go(study, budget=Budget(minutes=1))
     assert not (store.path / "study.json").exists()

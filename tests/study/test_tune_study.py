@@ -22,7 +22,7 @@ from equipoise.store import Store
 from equipoise.study import How, Listener, Study, tune_study, write_outcome
 from equipoise.study.run.job import do
 from equipoise.study.run.workers import Event
-from equipoise.study.tune import drive
+from equipoise.study.tune import tune as driver
 from equipoise.train import Mistakes
 
 CPU = torch.device("cpu")
@@ -83,7 +83,7 @@ def read(tmp_path):
 
 @pytest.fixture
 def tune(monkeypatch):
-    monkeypatch.setattr(drive, "Workers", InThisProcess)
+    monkeypatch.setattr(driver, "Workers", InThisProcess)
     done.clear()
 
     def run(study, folder):
@@ -103,7 +103,7 @@ def test_budgets_are_equal_to_the_trial_and_nothing_is_trained_twice(read, tune,
         assert len(method.trials) == study.tuning.trials
         assert len({trial.recipe.key for trial in method.trials}) == study.tuning.trials
         assert all(len(t.score.by_seed) == 2 or t.pruned for t in method.trials)
-        assert method.trials[0].point == drive.spaces_of(study)[method.name].start
+        assert method.trials[0].point == driver.spaces_of(study)[method.name].start
     assert Counter(done).most_common(1)[0][1] == 1
     write_outcome(outcome, Store(tmp_path / "out"))
     rows = list(csv.DictReader((tmp_path / "out" / "trials.csv").read_text().splitlines()))
@@ -258,10 +258,10 @@ def test_ctrl_c_ends_cleanly_and_says_how_to_go_on(read, tune, tmp_path, monkeyp
 
     read()
     asked = ["tune", str(tmp_path / "small.toml"), "--out", str(tmp_path / "out"), "--trials", "2"]
-    monkeypatch.setattr(drive, "Workers", Stopping)
+    monkeypatch.setattr(driver, "Workers", Stopping)
     ended = CliRunner().invoke(app, asked)
     assert ended.exit_code == 130 and "goes on from here" in ended.output, ended.output
-    monkeypatch.setattr(drive, "Workers", InThisProcess)
+    monkeypatch.setattr(driver, "Workers", InThisProcess)
     ended = CliRunner().invoke(app, asked)
     assert ended.exit_code == 0 and "Tuned study:" in ended.output, ended.output
     wrong = CliRunner().invoke(app, [*asked, "--sampler", "tpr"])

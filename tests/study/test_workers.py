@@ -16,8 +16,8 @@ import torch
 from equipoise.core import EquipoiseError
 from equipoise.store import Store
 from equipoise.study import How, Study, jobs_of
-from equipoise.study.run import job as runner
-from equipoise.study.run import workers as executor
+from equipoise.study.run import job as jobs_file
+from equipoise.study.run import workers as workers_file
 from equipoise.study.run.child import NO_GUARD, Child, Death, Failed, Trouble, ask
 from equipoise.study.run.job import record_death
 from equipoise.study.run.trouble import ran_out_of_memory
@@ -106,12 +106,12 @@ def test_who_dies_twice_has_failed_and_the_others_go_on(asked, tmp_path):
 )
 def test_want_of_memory_is_no_failure_of_a_method(tmp_path, monkeypatch, error):
     store, (job,) = Store(tmp_path / "s").create(), jobs_of([Recipe.make({"model": "cnn_small"}, {"name": "blobs"})])
-    monkeypatch.setattr(runner, "_fitting", Mock(side_effect=error))
+    monkeypatch.setattr(jobs_file, "_fitting", Mock(side_effect=error))
     with pytest.raises(type(error)):
-        runner.do(job, store, How(CPU), lambda *_: None, lambda: False)
+        jobs_file.do(job, store, How(CPU), lambda *_: None, lambda: False)
     assert not store.records()
-    monkeypatch.setattr(runner, "_fitting", Mock(side_effect=RuntimeError("a shape does not fit")))
-    runner.do(job, store, How(CPU), lambda *_: None, lambda: False)
+    monkeypatch.setattr(jobs_file, "_fitting", Mock(side_effect=RuntimeError("a shape does not fit")))
+    jobs_file.do(job, store, How(CPU), lambda *_: None, lambda: False)
     assert "a shape does not fit" in store.get(job.training.key).error
 
 
@@ -188,14 +188,14 @@ def pool(tmp_path, monkeypatch):
 
     def make(behave, count=1, pack=1):
         jobs = jobs_of(recipe for _, recipe in study.recipes())
-        monkeypatch.setattr(executor, "rested", lambda device: Scripted(behave))
-        monkeypatch.setattr(executor, "measured_pack_size", lambda *_: pack)
-        monkeypatch.setattr(executor, "wait", lambda sources, timeout: sources)
-        monkeypatch.setattr(executor, "RETRY_SECONDS", 0.0)
+        monkeypatch.setattr(workers_file, "rested", lambda device: Scripted(behave))
+        monkeypatch.setattr(workers_file, "measured_pack_size", lambda *_: pack)
+        monkeypatch.setattr(workers_file, "wait", lambda sources, timeout: sources)
+        monkeypatch.setattr(workers_file, "RETRY_SECONDS", 0.0)
         monkeypatch.setattr(
-            executor, "loads_of", lambda jobs, device, size: [jobs[i : i + size] for i in range(0, len(jobs), size)]
+            workers_file, "loads_of", lambda jobs, device, size: [jobs[i : i + size] for i in range(0, len(jobs), size)]
         )
-        return executor.Workers(jobs, store, How(CPU, count)), jobs, store
+        return workers_file.Workers(jobs, store, How(CPU, count)), jobs, store
 
     return make
 

@@ -7,7 +7,7 @@ import torch
 from equipoise.analysis import evaluate
 from equipoise.core import cards
 from equipoise.data import load_task
-from equipoise.study.run import hardware as engine
+from equipoise.study.run import hardware
 from equipoise.train import (
     Diverged,
     Fitting,
@@ -164,14 +164,14 @@ def test_the_pack_size_follows_what_is_measured(monkeypatch):
     recipe = Recipe.make({"model": "cnn_small", "epochs": 1}, TASK, seed=1)
     task = load_task(**recipe.task.__dict__, seed=1).to("cuda")
     rates = {1: 100.0, 4: 300.0, 8: 301.0}
-    monkeypatch.setattr(engine, "_measured_rate", lambda recipe, size, task, compiled: (rates[size], 2**20))
-    monkeypatch.setattr(engine, "SHORT_STUDY", 0.0)
-    assert engine.pack_size(recipe, 20, task, False) == 4, "eight are no faster"
-    assert engine.pack_size(recipe, 3, task, False) == 1
-    monkeypatch.setattr(engine, "_measured_rate", lambda recipe, size, task, compiled: (1.0 * size, 10**12))
-    assert engine.pack_size(recipe, 20, task, False) == 1, "more would not fit"
+    monkeypatch.setattr(hardware, "_measured_rate", lambda recipe, size, task, compiled: (rates[size], 2**20))
+    monkeypatch.setattr(hardware, "SHORT_STUDY", 0.0)
+    assert hardware.pack_size(recipe, 20, task, False) == 4, "eight are no faster"
+    assert hardware.pack_size(recipe, 3, task, False) == 1
+    monkeypatch.setattr(hardware, "_measured_rate", lambda recipe, size, task, compiled: (1.0 * size, 10**12))
+    assert hardware.pack_size(recipe, 20, task, False) == 1, "more would not fit"
     monkeypatch.undo()
-    assert engine.pack_size(recipe, 20, task, False) in (1, 4, 8)
+    assert hardware.pack_size(recipe, 20, task, False) in (1, 4, 8)
 
 
 def test_a_profile_of_captured_steps():

@@ -48,7 +48,7 @@ class Cost:
         return START_SECONDS + max(sum(self.seconds) / self.workers, max(self.seconds))
 
 
-class Clock:
+class RunTimes:
     """Seconds of a run by its recipe: those of the store's records of other seeds, else measured by a few steps.
 
     `quick` measures no more than one recipe, and takes its time for all that no record tells of. `problem` says why

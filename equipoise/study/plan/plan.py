@@ -23,7 +23,7 @@ from ...store import Store
 from ..run.hardware import device_name
 from ..run.job import jobs_of
 from ..study import Study
-from .cost import Clock, Cost
+from .cost import Cost, RunTimes
 from .rounds import ALPHA, paired_scores
 
 LIKELY = 0.8  # the chance with which a difference should be shown
@@ -88,13 +88,13 @@ def _pooled(spreads: Sequence[float]) -> float:
 # -- words -------------------------------------------------------------------------------------------------------------
 
 
-def forecast(study: Study, clock: Clock, workers: int) -> str:
+def forecast(study: Study, times: RunTimes, workers: int) -> str:
     """Cost and power in two sentences; nothing where nothing is to be done."""
-    cost = clock.cost(jobs_of(recipe for _, recipe in study.recipes()), workers)
+    cost = times.cost(jobs_of(recipe for _, recipe in study.recipes()), workers)
     comparisons, n = len(study.methods) - 1, len(study.seeds)
     if not cost.runs:
         return ""
-    said = escape(f"{counted(cost.runs, 'training')} to do, {_time(cost, clock)}.")
+    said = f"{counted(cost.runs, 'training')} to do, {_time(cost, times)}."
     if not comparisons:
         return said
     effect = detectable_effect(n, LIKELY, ALPHA, comparisons)
@@ -106,14 +106,14 @@ def forecast(study: Study, clock: Clock, workers: int) -> str:
     )
 
 
-def print_plan(study: Study, clock: Clock, workers: int, spread: Spread, console: Console) -> None:
+def print_plan(study: Study, times: RunTimes, workers: int, spread: Spread, console: Console) -> None:
     """What each method costs, and the chance that differences of several sizes are shown."""
     comparisons, n = len(study.methods) - 1, len(study.seeds)
     label = ALL_METRICS[study.metric].label
     console.print(f"[bold]{escape(study.question)}[/]")
     against = f"{counted(comparisons, 'method')} against {escape(study.baseline)}"
     console.print(f"{against} on {label}, with {counted(n, 'seed')}.\n")
-    _print_cost(study, clock, workers, console)
+    _print_cost(study, times, workers, console)
     console.print(f"\nDifferences vary from seed to seed by {_amount(study, spread.value)}: {escape(spread.source)}.")
     if n < (least := smallest_n_for_claim(ALPHA, comparisons)):
         console.print(_too_few(n, comparisons))
@@ -128,28 +128,28 @@ def print_plan(study: Study, clock: Clock, workers: int, spread: Spread, console
     console.print(f"Where nothing differs, the chance of any false claim is at most {_percent(ALPHA)}.")
 
 
-def print_looks(study: Study, rounds: Rounds, clock: Clock, workers: int, spread: Spread, console: Console) -> None:
+def print_looks(study: Study, rounds: Rounds, times: RunTimes, workers: int, spread: Spread, console: Console) -> None:
     """The rounds of `--until-decided`: what each costs if no method is dropped, and what it can show."""
     comparisons, looks = len(study.methods) - 1, rounds.looks
     console.print("\nWith --until-decided, if no method is dropped before:")
     table = _right("look", "seeds", "trainings", "time", "error it may spend", f"shown with {_percent(LIKELY)}")
     for look, (n, share) in enumerate(zip(looks.seeds, looks.shares, strict=True), start=1):
         until = replace(study, seeds=rounds.seeds[:n])
-        cost = clock.cost(jobs_of(recipe for _, recipe in until.recipes()), workers)
+        cost = times.cost(jobs_of(recipe for _, recipe in until.recipes()), workers)
         effect = detectable_effect(n, LIKELY, ALPHA * share, comparisons)
         shown = _amount(study, effect * spread.value)
         table.add_row(str(look), str(n), str(cost.runs), _about(cost.wall), f"{100 * ALPHA * share:.2g} %", shown)
     console.print(table)
 
 
-def _print_cost(study: Study, clock: Clock, workers: int, console: Console) -> None:
+def _print_cost(study: Study, times: RunTimes, workers: int, console: Console) -> None:
     table = _right("method", "a run takes")
     table.columns[0].justify = "left"
     for name, recipe in study.methods.items():
-        table.add_row(escape(name), "nothing more" if recipe.posthoc else _about(clock.seconds(recipe)))
+        table.add_row(escape(name), "nothing more" if recipe.posthoc else _about(times.seconds(recipe)))
     console.print(table)
-    cost = clock.cost(jobs_of(recipe for _, recipe in study.recipes()), workers)
-    console.print(escape(f"{counted(cost.runs, 'training')} to do, {_time(cost, clock)}."))
+    cost = times.cost(jobs_of(recipe for _, recipe in study.recipes()), workers)
+    console.print(escape(f"{counted(cost.runs, 'training')} to do, {_time(cost, times)}."))
 
 
 def _too_few(n: int, comparisons: int) -> str:
@@ -157,11 +157,11 @@ def _too_few(n: int, comparisons: int) -> str:
     return f"{counted(n, 'seed')} cannot support any claim about {comparisons + 1} methods; {least} can."
 
 
-def _time(cost: Cost, clock: Clock) -> str:
-    where = f"with {counted(cost.workers, 'worker')} on {device_name(clock.device)}"
+def _time(cost: Cost, times: RunTimes) -> str:
+    where = f"with {counted(cost.workers, 'worker')} on {device_name(times.device)}"
     if math.isnan(cost.wall):
-        return f"{where}; how long that takes could not be measured ({clock.problem})"
-    roughly = "at most" if clock.device.type == "cuda" else "about"  # side by side on a GPU they cost less
+        return f"{where}; how long that takes could not be measured ({times.problem})"
+    roughly = "at most" if times.device.type == "cuda" else "about"  # side by side on a GPU they cost less
     return f"{roughly} {_about(cost.wall)} {where}"
 
 

@@ -34,7 +34,7 @@ from ..run.job import jobs_of
 from ..run.listener import Listener
 from ..run.study import ROUNDS, do_runs
 from ..study import Study
-from .cost import Clock
+from .cost import RunTimes
 
 ALPHA = 0.05
 ROOM = 4  # times the fewest seeds that can support a claim: the most a plan has, where no budget says otherwise
@@ -172,7 +172,7 @@ def _over_budget(recipes: Recipes, store: Store, how: How, budget: Budget, elaps
     if budget.max_runs is not None and len(jobs) > budget.max_runs:
         return "runs"
     if budget.minutes is not None:
-        wall = Clock(store, how.device, quick=True).cost(jobs, how.workers).wall
+        wall = RunTimes(store, how.device, quick=True).cost(jobs, how.workers).wall
         return "minutes" if wall and elapsed + wall > 60 * budget.minutes else None
     return None
 

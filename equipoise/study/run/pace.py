@@ -24,7 +24,7 @@ class _Run:
 
 
 class Pace:
-    """`total` runs, of which so many were there at the start. Times are those of one clock, in seconds."""
+    """`total` runs, of which so many were there at the start. Times are those of one times, in seconds."""
 
     def __init__(self, total: int, done: int) -> None:
         self.total, self.done = total, done

@@ -15,7 +15,7 @@ from ...core.words import counted
 from ...data import forget_cached
 from ...store import Record, Store, StudyDocument
 from ...train import Recipe, Run, StepTimes, profile_step
-from . import hardware as engine
+from . import hardware
 from .child import Failed, ask
 from .job import cache_of, task_of
 
@@ -80,4 +80,4 @@ def _trainings(study: StudyDocument, records: Mapping[str, Record]) -> dict[str,
 def _step_times(recipe: Recipe, path: Path, device: torch.device) -> StepTimes:
     """Of a throw-away run; in another process, as all that computes."""
     store = Store(path)
-    return profile_step(Run(recipe, task_of(recipe, store, device), device, layout=engine.layout_of(recipe, store)))
+    return profile_step(Run(recipe, task_of(recipe, store, device), device, layout=hardware.layout_of(recipe, store)))

@@ -18,6 +18,7 @@ from rich.progress import (
 )
 from rich.text import Text
 
+from ...core.terminal import Terminal
 from ...store import Store
 from .listener import Listener, Tone, Watch, name_of, news_of, score_note
 from .pace import Pace
@@ -31,7 +32,7 @@ class OnTerminal(Listener):
     """Shows bars where there is a terminal; where there is none, as in a log file, a line for each finished run."""
 
     def __init__(self, console: Console | None = None) -> None:
-        self.console = console or Console(highlight=False)
+        self.console = console or Terminal()
 
     def say(self, text: str, tone: Tone = "plain") -> None:
         first, space, rest = text.partition(" ")

@@ -8,7 +8,7 @@ from typing import Any
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 
-from ..core.escaping import visible
+from .escaping import visible
 
 
 class Terminal(Console):
