@@ -7,6 +7,7 @@ import torch
 from equipoise.analysis import evaluate
 from equipoise.core import cards
 from equipoise.store import Store
+from equipoise.study import How
 from equipoise.study.run.job import do, jobs_of
 from equipoise.train import DIALS, Recipe
 
@@ -25,7 +26,7 @@ def reached(tmp_path, options, seed=0, epochs=20):
     recipe = Recipe.make({"model": "cnn_small", "epochs": epochs, **options}, TASK, seed)
     store = Store(tmp_path).create()
     for job in jobs_of([recipe]):
-        assert do(job, store, torch.device("cpu"), lambda epoch, curves: None, lambda: False)
+        assert do(job, store, How(torch.device("cpu")), lambda epoch, curves: None, lambda: False)
     record = store.get(recipe.key)
     assert record.finished, record.error
     test = store.open_test(recipe.key)
