@@ -23,24 +23,6 @@ from . import plugins
 from .annotations import annotation_of, fitted
 from .words import cut, shown
 
-__all__ = [
-    "FACTS",
-    "KINDS",
-    "METHOD_KINDS",
-    "Batch",
-    "Card",
-    "EquipoiseError",
-    "Output",
-    "Spec",
-    "UnlikeClasses",
-    "card",
-    "cards",
-    "did_you_mean",
-    "known",
-    "register",
-    "signature_repr",
-]
-
 
 class EquipoiseError(ValueError):
     """A mistake in what the user asked for; the command line shows its text without a traceback."""
