@@ -9,11 +9,10 @@ from ..store.store import REMEDIES
 
 def rounds_of(store: Store) -> Rounds | None:
     """The plan and the findings of a study that adds seeds in rounds; None for one with its seeds fixed."""
-    name = "sequential.json"
-    if (store.path / name).exists():
-        return store.read(name, Rounds.from_dict)
+    if store.holds(Rounds):
+        return store.document(Rounds)
     if store.study().rounds:
-        raise Damaged(store.path / name, "it is gone", REMEDIES[name])
+        raise Damaged(store.path / Rounds.FILE, "it is gone", REMEDIES[Rounds.FILE])
     return None
 
 

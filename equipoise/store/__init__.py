@@ -1,12 +1,15 @@
 """5 · Records: what came out of each run, and the folder that keeps them."""
 
+from .analysis import Analysis
 from .damage import Damaged, explained
 from .documents import Compared, Comparison, MethodDocument, Opened, Opening, StudyDocument
 from .record import SCHEMA, Record, check_schema
+from .sensitivity import Sensitivity
 from .store import Store, now
 
 __all__ = [
     "SCHEMA",
+    "Analysis",
     "Compared",
     "Comparison",
     "Damaged",
@@ -14,6 +17,7 @@ __all__ = [
     "Opened",
     "Opening",
     "Record",
+    "Sensitivity",
     "Store",
     "StudyDocument",
     "check_schema",

@@ -1,17 +1,28 @@
 """The documents of a store that study writes and report reads: one frozen class each, with one reader.
 
-A reader takes what JSON gave and raises ValueError, KeyError or TypeError where that is not the document; `Store.read`
-turns it into a sentence.
+`Store.write` writes them and `Store.document` reads them; the schema is theirs to add and to check. A reader takes what
+JSON gave and raises ValueError, KeyError or TypeError where that is not the document, which becomes a sentence.
+The two large ones, analysis.json and sensitivity.json, have files of their own here.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
-from typing import Any
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, Protocol, Self
 
-from .record import check_schema
 from .shapes import items, key, maybe, recipe, table, text, truth, whole
+
+
+class Document(Protocol):
+    """A JSON file of a store: what `to_dict` gives, `from_dict` reads."""
+
+    FILE: str
+
+    def to_dict(self) -> dict[str, Any]: ...
+
+    @classmethod
+    def from_dict(cls, plain: Mapping[str, Any], /) -> Self: ...
 
 
 @dataclass(frozen=True)
@@ -38,6 +49,7 @@ class StudyDocument:
     seeds: tuple[int, ...]
     methods: tuple[MethodDocument, ...]
     priority: Mapping[str, Any] | None = None
+    tuned: Mapping[str, Any] = field(default_factory=dict)  # how it was tuned, where `equipoise tune` wrote it
     rounds: bool = False  # whether it adds seeds in rounds, by a plan in a file of its own
 
     FILE = "study.json"
@@ -49,7 +61,6 @@ class StudyDocument:
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> StudyDocument:
-        check_schema(plain.get("schema"), "the study")
         study = cls(
             name=text(plain["name"]),
             question=text(plain["question"]),
@@ -58,6 +69,7 @@ class StudyDocument:
             seeds=items(plain["seeds"], whole),
             methods=items(plain["methods"], MethodDocument.from_dict),
             priority=maybe(table)(plain.get("priority")),
+            tuned=table(plain.get("tuned", {})),
             rounds=truth(plain.get("rounds", False)),
         )
         if any(len(method.keys) != len(study.seeds) for method in study.methods):
@@ -65,6 +77,12 @@ class StudyDocument:
         if len({method.name for method in study.methods}) != len(study.methods):
             raise ValueError("two of its methods have one name")
         return study
+
+    def to_dict(self) -> dict[str, Any]:
+        plain = asdict(self)
+        if not self.rounds:
+            del plain["rounds"]  # only a study in rounds says it
+        return plain
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from typing import IO, Any
 
 from ..core import EquipoiseError
 from .damage import explained
+from .documents import StudyDocument
 from .store import Store
 from .sweep import sweep
 
@@ -39,7 +40,7 @@ def _begin(store: Store, lock: IO[str], study: Plain, alike: Callable[[Plain, Pl
                 f"another study is being run in {store.path}: wait until it has ended, or choose another folder with "
                 "--out"
             )
-        store.write_json("study.json", study)
+        store.write_json(StudyDocument.FILE, study)
     fcntl.flock(lock, fcntl.LOCK_SH)
 
 
@@ -54,7 +55,7 @@ def _equal(one: Plain, other: Plain) -> bool:
 
 def _current(store: Store) -> Plain:
     try:
-        return store.read_json("study.json")
+        return store.read_json(StudyDocument.FILE)
     except EquipoiseError:  # none yet, or a damaged one: it is written anew
         return {}
 

@@ -29,14 +29,17 @@ import numpy as np
 from .. import __version__
 from ..core import EquipoiseError
 from ..core.files import checksum, sync_folder, write_whole
+from .analysis import Analysis
 from .arrays import Arrays, from_npz, to_npz
 from .checked_json import from_bytes, to_bytes
 from .damage import Damaged, explained
-from .documents import Comparison, Opened, Opening, StudyDocument
+from .documents import Comparison, Document, Opened, Opening, StudyDocument
 from .record import SCHEMA, Record, check_schema
+from .sensitivity import Sensitivity
 from .shapes import table
 
 T = TypeVar("T")
+D = TypeVar("D", bound=Document)
 
 MARKER = "store.json"
 RECORD = "record.json"
@@ -50,7 +53,8 @@ REMEDIES = {
     "differ from earlier ones in rounding",
     "sequential.json": "restore it from a copy, for without the plan of its looks nothing can be claimed; or begin "
     "anew in another folder with --out",
-    "analysis.json": "'equipoise analyze' writes it again",
+    Analysis.FILE: "'equipoise analyze' writes it again",
+    Sensitivity.FILE: "'equipoise tune' writes it again",
     "verdict.json": "'equipoise report' writes it again",
 }
 
@@ -183,7 +187,7 @@ class Store:
 
     def opened(self) -> Opened | None:
         """What was opened so far; None if nothing was."""
-        return self.read(Opened.FILE, Opened.from_dict) if (self.path / Opened.FILE).exists() else None
+        return self.document(Opened) if self.holds(Opened) else None
 
     def note_opening(self, keys: Iterable[str], *, peek: bool = False) -> None:
         """Record permanently that the test outputs of these runs are read; `peek`: before their study has ended.
@@ -212,7 +216,7 @@ class Store:
             return Opened(now(), __version__, lost=now())
 
     def _write_opened(self, opened: Opened) -> None:
-        self.write_json(Opened.FILE, opened.to_dict())
+        self.write(opened)
 
     # -- damage ----------------------------------------------------------------------------------------------------
 
@@ -291,9 +295,18 @@ class Store:
             raise EquipoiseError(f"{self.path} is a file; give the folder that 'equipoise run' wrote")
         raise EquipoiseError(f"{path} is not there: {path.parent} holds no study; 'equipoise run' makes one")
 
+    def holds(self, kind: type[Document]) -> bool:
+        return (self.path / kind.FILE).exists()
+
+    def document(self, kind: type[D]) -> D:
+        return self.read(kind.FILE, kind.from_dict)
+
+    def write(self, document: Document, *, indent: int | None = 1) -> None:
+        self.write_json(document.FILE, {"schema": SCHEMA, **document.to_dict()}, indent=indent)
+
     def study(self) -> StudyDocument:
         """The question asked."""
-        return self.read(StudyDocument.FILE, StudyDocument.from_dict)
+        return self.document(StudyDocument)
 
     def read_json(self, name: str) -> dict[str, Any]:
         return self.read(name, table)
@@ -319,7 +332,10 @@ def now() -> str:
 
 def _read(path: Path, remedy: str, reader: Callable[[Any], T]) -> T:
     try:
-        return reader(from_bytes(path.read_bytes()))
+        content = from_bytes(path.read_bytes())
+        if isinstance(content, Mapping) and "schema" in content:  # opened.json of before it had one is the first
+            check_schema(content["schema"], str(path))
+        return reader(content)
     except EquipoiseError:
         raise
     except OSError as error:

@@ -15,7 +15,7 @@ from ..core import EquipoiseError, checks, did_you_mean, known
 from ..core.annotations import fitted
 from ..core.words import shown
 from ..data import Task, placed_near
-from ..store import SCHEMA
+from ..store import SCHEMA, MethodDocument, StudyDocument
 from ..train import Mistakes, Recipe, TaskChoice
 from .presets import expand_preset
 from .toml import read_toml
@@ -111,24 +111,26 @@ class Study:
             for name, recipe in self.methods.items():
                 yield name, replace(recipe, seed=seed)
 
+    def document(self) -> StudyDocument:
+        """As study.json has it, for the report: with the keys of all runs."""
+        return StudyDocument(
+            name=self.name,
+            question=self.question,
+            baseline=self.baseline,
+            metric=self.metric,
+            priority=self.priority.to_dict() if self.priority else None,
+            seeds=self.seeds,
+            methods=tuple(self._method(name, recipe) for name, recipe in self.methods.items()),
+            tuned=self.tuned,
+        )
+
+    def _method(self, name: str, recipe: Recipe) -> MethodDocument:
+        plain = {dial: choice for dial, choice in recipe.to_dict().items() if dial != "seed"}
+        return MethodDocument(name, plain, tuple(replace(recipe, seed=seed).key for seed in self.seeds))
+
     def to_dict(self) -> dict[str, Any]:
-        """As the report reads it: with the keys of all runs."""
-        methods = []
-        for name, recipe in self.methods.items():
-            plain = recipe.to_dict()
-            del plain["seed"]
-            methods.append({"name": name, "recipe": plain, "keys": [replace(recipe, seed=s).key for s in self.seeds]})
-        return {
-            "schema": SCHEMA,
-            "name": self.name,
-            "question": self.question,
-            "baseline": self.baseline,
-            "metric": self.metric,
-            "priority": self.priority and self.priority.to_dict(),
-            "seeds": list(self.seeds),
-            "methods": methods,
-            "tuned": dict(self.tuned),
-        }
+        """The content of study.json."""
+        return {"schema": SCHEMA, **self.document().to_dict()}
 
 
 def near(plain: dict[str, Any], file: Path) -> dict[str, Any]:

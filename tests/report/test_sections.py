@@ -6,7 +6,8 @@ import pytest
 from markupsafe import Markup
 
 from equipoise.report import Section, render_page, sections, sections_of, write_report
-from equipoise.report.sections.sensitivity import read_trials
+from equipoise.report.sections.sensitivity import trials_of
+from equipoise.store import Sensitivity
 
 TUNED = {
     "schema": 1, "metric": "balanced_accuracy", "higher_is_better": True,
@@ -21,10 +22,6 @@ TUNED = {
         {"name": "plain", "best": None, "dials": []},
     ],
 }  # fmt: skip
-LISTED = [
-    {"method": "focal", "dial": "loss.gamma", "value": 1.0, "mean": 0.7, "low": 0.6, "high": 0.8, "n": 3},
-    {"method": "focal", "dial": "loss.gamma", "value": 2.0, "mean": 0.8, "low": None, "high": None, "n": 1},
-]
 
 
 def further(store, results):
@@ -40,11 +37,10 @@ def test_every_study_has_sections_of_its_classes_training_and_calibration(store,
     assert (calibration.name, len(calibration.figures)) == ("calibration", 3)
 
 
-@pytest.mark.parametrize("content", [TUNED, LISTED])
-def test_sensitivity_is_shown_where_it_was_measured(store, results, content):
+def test_sensitivity_is_shown_where_it_was_measured(store, results):
     assert further(store, results) == []
-    store.write_text("sensitivity.json", json.dumps(content))
-    assert [(t.method, t.dial, t.value, t.score.mean) for t in read_trials(store)] == [
+    store.write_text("sensitivity.json", json.dumps(TUNED))
+    assert [(t.method, t.dial, t.value, t.score.mean) for t in trials_of(store.document(Sensitivity))] == [
         ("focal", "loss.gamma", 1.0, 0.7),
         ("focal", "loss.gamma", 2.0, 0.8),
     ]
@@ -54,10 +50,19 @@ def test_sensitivity_is_shown_where_it_was_measured(store, results, content):
 
 
 @pytest.mark.parametrize(
-    "content", [{}, [], {"methods": 3}, [1, 2], [{"method": "focal"}], {"methods": [{"name": "x"}]}, 7]
+    "content", [{}, [], {"methods": 3}, [1, 2], TUNED | {"methods": [{"name": "x"}]}, TUNED | {"schema": 99}, 7]
 )
-def test_what_is_no_sensitivity_makes_no_section(store, results, content):
+def test_what_is_no_sensitivity_is_said_in_its_place(store, results, content):
     store.write_text("sensitivity.json", json.dumps(content))
+    (told,) = further(store, results)
+    assert told.name == "sensitivity" and not told.figures
+    assert told.sentence.startswith("This cannot be shown: ") and "sensitivity.json" in told.sentence
+    page = write_report(store).read_text()
+    assert "This cannot be shown" in page
+
+
+def test_tuning_that_tried_nothing_makes_no_section(store, results):
+    store.write_text("sensitivity.json", json.dumps(TUNED | {"methods": []}))
     assert further(store, results) == []
 
 

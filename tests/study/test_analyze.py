@@ -20,7 +20,7 @@ from equipoise.cli import app
 from equipoise.core import EquipoiseError
 from equipoise.data import load_task
 from equipoise.report import write_report
-from equipoise.store import Store
+from equipoise.store import Analysis, Store
 from equipoise.study import Asked, How, Interrupted, Listener, Study, analyze_study, jobs_of
 from equipoise.study.probe import analysis_markdown
 from equipoise.study.probe import elsewhere as elsewhere_module
@@ -74,7 +74,10 @@ def analyzed(trained, tmp_path_factory):
 
 
 def run(store, asked=None, **options):
-    return analyze_study(store, asked or Asked(images=200), CPU, Listener(), **options)
+    """What was found, as the file has it."""
+    found = analyze_study(store, asked or Asked(images=200), CPU, Listener(), **options)
+    assert store.document(Analysis) == found
+    return store.read_json("analysis.json")
 
 
 def runs_of(store, method):
@@ -111,7 +114,7 @@ def test_methods_are_compared_by_runs_of_unlike_seeds():
     """Same-seed pairs share their initial weights: a value there must not count, unless there is nothing else."""
     subjects = [Subject(m, seed, None) for m in ("a", "b") for seed in (0, 1)]
     matrix = np.array([[1.0, 0.1, 0.9, 0.4], [0.1, 1.0, 0.2, 0.9], [0.9, 0.2, 1.0, 0.3], [0.4, 0.9, 0.3, 1.0]])
-    assert between_methods(subjects, matrix) == [[0.1, pytest.approx(0.3)], [pytest.approx(0.3), 0.3]]
+    assert between_methods(subjects, matrix) == ((0.1, pytest.approx(0.3)), (pytest.approx(0.3), 0.3))
     one = between_methods([subjects[0], subjects[2]], matrix[:3:2, :3:2])
     assert math.isnan(one[0][0]) and one[0][1] == 0.9
 
@@ -373,7 +376,7 @@ def test_a_run_that_cannot_be_measured_is_told(store, monkeypatch):
     found = run(store)
     assert [(p["method"], p["seed"]) for p in found["problems"]] == [("weighted", 1)]
     assert found["representations"]["methods"][1]["separation"]["cosine"][-1]["n"] == 2
-    assert "weighted, seed 1: not measured, features are not finite" in analysis_markdown(found)
+    assert "weighted, seed 1: not measured, features are not finite" in analysis_markdown(store.document(Analysis))
 
 
 def test_one_run_alone(store):
@@ -413,8 +416,8 @@ def test_the_key_table(analyzed):
 
 def test_estimates_and_draws():
     e = estimate([1.0, None, 3.0])
-    assert (e["n"], e["mean"]) == (2, 2.0) and e["high"] == pytest.approx(2 + 12.7062)
-    assert math.isnan(estimate([])["mean"])
+    assert (e.n, e.mean) == (2, 2.0) and e.high == pytest.approx(2 + 12.7062)
+    assert math.isnan(estimate([]).mean)
     subjects = [Subject(m, s, type("R", (), {"key": f"{m}{s}"})()) for m in "ab" for s in range(5)]
     assert few_of(subjects, 4) == [0, 1, 5, 6] and few_of(subjects, 1) == [0, 5]
     split = load_task("digits").test
@@ -505,7 +508,7 @@ def test_images_from_elsewhere_are_judged_among_their_classes(store, elsewhere, 
         assert method["accuracy"]["mean"] == pytest.approx(np.mean(there), abs=1e-5)  # as many of each
         assert method["own_score"]["mean"] == pytest.approx(np.mean(here), abs=1e-5)
     assert [m["name"] for m in part["methods"]] == ["plain", "weighted", "weighing"]
-    text = analysis_markdown(found)
+    text = analysis_markdown(store.document(Analysis))
     assert "| photos % |" in text and "balanced accuracy on 36 images of 3 classes" in text
     assert run(store)["further"] == found["further"]  # kept by a later call
 

@@ -111,7 +111,7 @@ def test_analyze_leaves_out_what_is_damaged(study, store):
     flip(store.path / "runs" / key / "test.npz")
     said = io.StringIO()
     analysis = analyze_study(store, Asked(images=20), CPU, OnTerminal(Console(file=said, width=1000)))
-    assert analysis["predictions"]["methods"] == ["plain", "scaled"]
+    assert analysis.predictions.methods == ("plain", "scaled")
     assert f"{key}/test.npz is damaged" in said.getvalue()
 
 

@@ -13,6 +13,7 @@ from rich.console import Console
 from equipoise.analysis.statistics.priority import read_priority
 from equipoise.core import EquipoiseError
 from equipoise.store import Record
+from equipoise.store.sensitivity import TriedValue
 from equipoise.study import Study, Tuning
 from equipoise.study.tune import trial as trial_module
 from equipoise.study.tune.aim import Aim
@@ -108,14 +109,14 @@ def test_the_edge_of_what_was_tried_is_told_unless_it_is_a_limit(outcome):
 
 def test_sensitivity(outcome):
     found = sensitivity(outcome)
-    assert found["metric"] == "accuracy" and found["higher_is_better"]
-    lr, momentum = found["methods"][0]["dials"]
-    assert lr["dial"] == "lr" and lr["scale"] == "log" and lr["chosen"] == 1.0 and lr["at_edge"]
-    assert lr["points"] == [
-        {"value": 0.1, "marginal": 0.6, "slice": 0.5, "trials": 2},
-        {"value": 1.0, "marginal": 0.7, "slice": 0.7, "trials": 2},
-    ]  # the pruned and the failed trial are not there
-    assert [(p["value"], p["marginal"], p["slice"]) for p in momentum["points"]] == [(0.8, 0.7, 0.7), (0.9, 0.7, 0.7)]
+    assert found.metric == "accuracy" and found.higher_is_better
+    lr, momentum = found.methods[0].dials
+    assert lr.dial == "lr" and lr.scale == "log" and lr.chosen == 1.0 and lr.at_edge
+    assert lr.points == (
+        TriedValue(value=0.1, marginal=0.6, slice=0.5, trials=2),
+        TriedValue(value=1.0, marginal=0.7, slice=0.7, trials=2),
+    )  # the pruned and the failed trial are not there
+    assert [(p.value, p.marginal, p.slice) for p in momentum.points] == [(0.8, 0.7, 0.7), (0.9, 0.7, 0.7)]
 
 
 def test_the_written_study_is_the_chosen_recipes_and_sees_the_test_set(outcome, tmp_path):
@@ -194,7 +195,7 @@ def test_a_method_without_a_finished_trial_is_told(outcome):
     lost = Outcome(outcome.study, [MethodOutcome("plain", AXES, TRIALS[5:], None)])
     with pytest.raises(EquipoiseError, match="no trial of plain finished.*boom"):
         tuned_toml(lost)
-    assert sensitivity(lost)["methods"][0]["best"] is None
+    assert sensitivity(lost).methods[0].best is None
     assert "failed" in trials_csv(lost)
 
 

@@ -65,6 +65,8 @@ class Rounds:
     ended: str | None = None
     judged_on: str = "validation"
 
+    FILE = "sequential.json"  # of a store
+
     @property
     def taken(self) -> dict[str, int]:
         """The last look that each method took part in."""

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from ...store import Store
 from ..results import Results
-from ._reading import section_of
+from .analyzed import analyzed, unreadable
 from .beyond import further, robustness, transfer
 from .calibration import calibration
 from .class_progress import progress
@@ -24,13 +24,14 @@ SECTIONS: tuple[Callable[[Store, Results], Section | None], ...] = (
     classes,
     training,
     calibration,
-    section_of("predictions", similarity),
-    section_of("representations", representations),
-    section_of("transfer", transfer),
-    section_of("further", further),
-    section_of("corruptions", robustness),
-    section_of("weights", weights),
-    section_of("alpha", alpha),
+    unreadable,
+    analyzed("predictions", "similarity", "Similarity of predictions", similarity),
+    analyzed("representations", "representations", "Representations", representations),
+    analyzed("transfer", "transfer", "Transfer", transfer),
+    analyzed("further", "further", "Further test images", further),
+    analyzed("corruptions", "robustness", "Robustness", robustness),
+    analyzed("weights", "weights", "Class weights", weights),
+    analyzed("alpha", "alpha", "Example weight", alpha),
     sensitivity,
     progress,
 )

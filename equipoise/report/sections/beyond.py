@@ -8,82 +8,85 @@ from pathlib import PurePath
 from markupsafe import Markup
 
 from ...analysis.statistics.priority import ALL_METRICS
+from ...store.analysis import AgainstSeparation, Corruptions, FurtherImages, Transfer
 from ..figures.heat import Shades, named_rows
 from ..figures.lines import Axis, Values, line_panel, rows_panel
 from ..figures.scatter import scatter_panel
 from ..render.words import title_of
 from ..results import Results
-from ._reading import SHARE, Numbers, captioned, curve_of, estimate_of, mean, seeds, whole
+from ._reading import SHARE, captioned, curve_of, estimate_of, mean, number, seeds, whole
 from .section import Section
 
 
-def transfer(found: Sequence[Numbers], results: Results) -> Section | None:
+def transfer(found: Sequence[Transfer], results: Results) -> Section | None:
     """A linear classifier on the features for other data, and whether separated classes cost it accuracy."""
     figures = []
     for part in found:
-        name = part["task"].partition("(")[0]
-        rows = {m["name"]: estimate_of(m["accuracy"]) for m in part["methods"]}
+        name = part.task.partition("(")[0]
+        rows = {m.name: estimate_of(m.accuracy) for m in part.methods}
         n = max(e.n for e in rows.values())
         figures.append(
             captioned(
                 rows_panel(results, f"Accuracy on {name} of a linear classifier, %", rows, SHARE),
-                f"Fitted to the features of {part['train']} images of {name}, judged on {part['test']} others; mean "
+                f"Fitted to the features of {part.train} images of {name}, judged on {part.test} others; mean "
                 f"and 95 % interval over {seeds(n)}.",
             )
         )
-        if part.get("separation"):
-            figures.append(_against_separation(results, part, name))
+        if part.separation:
+            figures.append(_against_separation(results, part.separation, name))
     sentence = "What the features are worth to other data, on which a linear classifier of them is trained and no more."
     return whole("transfer", "Transfer", sentence, figures)
 
 
-def _against_separation(results: Results, part: Numbers, name: str) -> Markup:
-    pairs = {n: [tuple(p) for p in points] for n, points in part["separation"]["runs"].items()}
+def _against_separation(results: Results, found: AgainstSeparation, name: str) -> Markup:
+    pairs = {n: [(number(x), number(y)) for x, y in points] for n, points in found.runs.items()}
     figure = scatter_panel(results, f"Accuracy on {name}, %", "Class separation R² of the features", pairs, 100)
-    rho, n = part["separation"]["rank_correlation"], part["separation"]["methods"]
+    rho, n = found.rank_correlation, found.methods
     said = "" if rho is None else f" Rank correlation of the means of {n} methods: {rho:+.2f}.".replace("-", "−")
     return captioned(figure, f"A small dot for each run, a large mark for each method's mean.{said}")
 
 
-def further(found: Sequence[Numbers], results: Results) -> Section | None:
+def further(found: Sequence[FurtherImages], results: Results) -> Section | None:
     """The study's metric on test images from elsewhere, and beside it on the study's own of the same classes."""
     figures = []
     for part in found:
-        if "metric" not in part:
-            continue  # an earlier version's, of accuracy alone; the next analysis makes it anew
-        name = PurePath(part["folder"]).name
-        n = max(estimate_of(m["score"]).n for m in part["methods"])
-        metric = ALL_METRICS[part["metric"]]
+        name = PurePath(part.folder).name
+        n = max(m.score.n for m in part.methods)
+        metric = ALL_METRICS[part.metric]
         values, unit = (SHARE, ", %") if metric.unit == "percent" else (Values(digits=3), "")
         classes = f"Predictions are among these classes; mean and 95 % interval over {seeds(n)}."
-        for measure, title, said in (
+        for scores, title, said in (
             (
-                "score",
+                {m.name: m.score for m in part.methods},
                 f"{title_of(metric.name)} on {name}{unit}",
-                f"{part['images']} images of {part['classes']} classes.",
+                f"{part.images} images of {part.classes} classes.",
             ),
-            ("own_score", f"{title_of(metric.name)} here{unit}", "The study's own test images of the same classes."),
+            (
+                {m.name: m.own_score for m in part.methods},
+                f"{title_of(metric.name)} here{unit}",
+                "The study's own test images of the same classes.",
+            ),
         ):
-            rows = {m["name"]: estimate_of(m[measure]) for m in part["methods"]}
+            rows = {method: estimate_of(score) for method, score in scores.items()}
             panel = rows_panel(results, title, rows, values, up=metric.higher_is_better)
             figures.append(captioned(panel, f"{said} {classes}"))
     return whole("further", "Further test images", "How the methods do on images from elsewhere.", figures)
 
 
-def robustness(found: Numbers, results: Results) -> Section | None:
+def robustness(found: Corruptions, results: Results) -> Section | None:
     """Errors on corrupted test images."""
-    methods = {m["name"]: m for m in found["methods"]}
-    images = found["images"]
+    methods = {m.name: m for m in found.methods}
+    images = found.images
     axis = Axis.named(["clean", "1", "2", "3", "4", "5"], "Severity")
-    curves = {name: curve_of(m["by_severity"], axis) for name, m in methods.items()}
-    mce = {name: estimate_of(m["mce"]) for name, m in methods.items()}
-    kinds = list(next(iter(methods.values()))["errors"])
+    curves = {name: curve_of(m.by_severity, axis) for name, m in methods.items()}
+    mce = {name: estimate_of(m.mce) for name, m in methods.items()}
+    kinds = list(found.methods[0].errors)
     rows = [kind.replace("_", " ") for kind in kinds]
-    matrix = [[mean(e["mean"] for e in m["errors"][kind]) for m in methods.values()] for kind in kinds]
+    matrix = [[mean(e.mean for e in m.errors[kind]) for m in methods.values()] for kind in kinds]
     n = max(e.n for curve in curves.values() for _, e in curve)
     figures = [
         captioned(
-            rows_panel(results, f"Mean corruption error, % of {found['baseline']}'s", mce, Values(digits=1), up=False),
+            rows_panel(results, f"Mean corruption error, % of {found.baseline}'s", mce, Values(digits=1), up=False),
             f"Below 100 a method suffers less than the baseline's run of the same seed; 15 corruptions × 5 severities "
             f"of {images} images, 95 % intervals over {seeds(n)}.",
         ),

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from markupsafe import Markup
 
+from ...store.analysis import Embedding, Likeness, MethodLayers, Representations
 from ..figures.heat import Clustered, Shades, cluster_plot
 from ..figures.lines import Axis, Values, line_panel, mark_panel, rows_panel
 from ..figures.multiples import LayerPair, distance_densities, feature_maps, layer_maps
@@ -14,7 +15,6 @@ from ..results import Results
 from ._reading import (
     NONE,
     SHARE,
-    Numbers,
     captioned,
     curve_of,
     numbers,
@@ -30,43 +30,41 @@ R2 = Values(floor=0.0, ceiling=1.0)
 SPECTRA = {"features": "the features", "centroids": "the class means", "head": "the head's weights"}
 
 
-def representations(found: Numbers, results: Results) -> Section | None:
+def representations(found: Representations, results: Results) -> Section | None:
     """Layer by layer, between methods, and of the features."""
-    methods = {m["name"]: m for m in found["methods"]}
-    panels, large = _likeness(results, methods, found["cka"])
+    methods = {m.name: m for m in found.methods}
+    panels, large = _likeness(results, methods, found.cka)
     figures = [
-        *_by_layer(results, methods, found["images"]),
+        *_by_layer(results, methods, found.images),
         *panels,
         *(_spectrum(results, methods, kind, words) for kind, words in SPECTRA.items()),
         _hardness(results, methods),
         *large,
         _distances(results, methods),
-        _points(results, found["embedding"], found["class_names"]),
+        _points(results, found.embedding, found.class_names),
     ]
     sentence = (
-        f"What the trained networks make of {found['images']} test images. A layer is the output of a block, averaged "
+        f"What the trained networks make of {found.images} test images. A layer is the output of a block, averaged "
         "over positions; features feed the head. Post-hoc methods change outputs only, and have no line of their own."
     )
     return whole("representations", "Representations", sentence, figures)
 
 
-def layers_axis(results: Results, methods: Mapping[str, Numbers]) -> Axis:
+def layers_axis(results: Results, methods: Mapping[str, MethodLayers]) -> Axis:
     """The layers of the baseline, or of the first method that was measured."""
     first = methods.get(results.baseline) or next(iter(methods.values()))
-    return Axis.named([str(name).removeprefix("body.") for name in first["layers"]])
+    return Axis.named([name.removeprefix("body.") for name in first.layers])
 
 
-def _by_layer(results: Results, methods: Mapping[str, Numbers], images: int) -> list[Markup]:
+def _by_layer(results: Results, methods: Mapping[str, MethodLayers], images: int) -> list[Markup]:
     axis = layers_axis(results, methods)
-    separation = {name: curve_of(m["separation"]["cosine"], axis) for name, m in methods.items()}
-    nonzero = {name: curve_of(m["nonzero"], axis) for name, m in methods.items()}
+    separation = {name: curve_of(m.separation["cosine"], axis) for name, m in methods.items()}
+    nonzero = {name: curve_of(m.nonzero, axis) for name, m in methods.items()}
     last = {name: curve[-1][1] for name, curve in separation.items()}
     over = f"mean and 95 % interval over {seeds(max(e.n for e in last.values()))}"
     kinds = ("cosine", "centred", "Euclidean")
     by_kind = {
-        name: curve_of(
-            [m["separation"]["cosine"][-1], m["centered"], m["separation"]["euclidean"][-1]], Axis.named(kinds)
-        )
+        name: curve_of([m.separation["cosine"][-1], m.centered, m.separation["euclidean"][-1]], Axis.named(kinds))
         for name, m in methods.items()
     }
     return [
@@ -94,21 +92,21 @@ def _by_layer(results: Results, methods: Mapping[str, Numbers], images: int) -> 
 
 
 def _likeness(
-    results: Results, methods: Mapping[str, Numbers], cka: Numbers | None
+    results: Results, methods: Mapping[str, MethodLayers], cka: Likeness | None
 ) -> tuple[list[Markup], list[Markup]]:
     """Panels, and figures of a row's width."""
     if not cka:
         return [], []
-    runs, features = [(run["method"], run["seed"]) for run in cka["runs"]], numbers(cka["features"])
-    tree = Clustered(runs, features, cka["order"], cka["tree"]["x"], cka["tree"]["height"])
+    runs, features = [(run.method, run.seed) for run in cka.runs], numbers(cka.features)
+    tree = Clustered(runs, features, cka.order, numbers(cka.tree.x), numbers(cka.tree.height))
     shades = Shades.of(without_diagonal(features))
     every = captioned(
         both(lambda wide: cluster_plot(results, "CKA of the features of two runs", tree, shades, wide)),
-        f"How alike the features of {len(runs)} runs are on {cka['images']} images: 1 if one is the other but for "
+        f"How alike the features of {len(runs)} runs are on {cka.images} images: 1 if one is the other but for "
         "rotation and scale. Like runs stand side by side.",
     )
     pairs = _layer_pairs(results, methods, cka)
-    over = f"mean over pairs of runs of unlike seeds, of {seeds(cka['seeds'])} each, {cka['images']} images"
+    over = f"mean over pairs of runs of unlike seeds, of {seeds(cka.seeds)} each, {cka.images} images"
     maps = captioned(
         both(lambda wide: layer_maps(results, "CKA of layers with those of the baseline", pairs, wide)),
         f"Upwards the layers of a method, to the right those of {results.baseline}, from faint (0, unlike) to full (1, "
@@ -117,19 +115,21 @@ def _likeness(
     return [_same_layer(results, methods, pairs, over)], [maps, every]
 
 
-def _layer_pairs(results: Results, methods: Mapping[str, Numbers], cka: Numbers) -> dict[str, LayerPair]:
+def _layer_pairs(results: Results, methods: Mapping[str, MethodLayers], cka: Likeness) -> dict[str, LayerPair]:
     """Each method's layers against the baseline's; none where the baseline was not measured."""
-    if results.baseline not in cka["methods"]:
+    if results.baseline not in cka.methods:
         return {}
-    columns, blocks = methods[results.baseline]["layers"], cka["layers"][cka["methods"].index(results.baseline)]
+    columns, blocks = methods[results.baseline].layers, cka.layers[cka.methods.index(results.baseline)]
     return {
-        name: LayerPair(methods[name]["layers"], columns, list(zip(*numbers(block), strict=True)))
-        for name, block in zip(cka["methods"], blocks, strict=True)
+        name: LayerPair(methods[name].layers, columns, list(zip(*numbers(block), strict=True)))
+        for name, block in zip(cka.methods, blocks, strict=True)
         if block is not None
     }
 
 
-def _same_layer(results: Results, methods: Mapping[str, Numbers], pairs: Mapping[str, LayerPair], over: str) -> Markup:
+def _same_layer(
+    results: Results, methods: Mapping[str, MethodLayers], pairs: Mapping[str, LayerPair], over: str
+) -> Markup:
     """The diagonal of the maps, of methods with the baseline's layers."""
     same = {
         name: plain_curve(range(len(pair.rows)), (pair.matrix[i][i] for i in range(len(pair.rows))))
@@ -146,8 +146,8 @@ def _same_layer(results: Results, methods: Mapping[str, Numbers], pairs: Mapping
 # -- the features ----------------------------------------------------------------------------------------------------
 
 
-def _spectrum(results: Results, methods: Mapping[str, Numbers], kind: str, words: str) -> Markup:
-    rows = {name: m["spectra"][kind] for name, m in methods.items() if kind in m["spectra"]}
+def _spectrum(results: Results, methods: Mapping[str, MethodLayers], kind: str, words: str) -> Markup:
+    rows = {name: m.spectra[kind] for name, m in methods.items() if kind in m.spectra}
     longest = max(map(len, rows.values()), default=0)
     if longest < 2:
         return NONE
@@ -159,8 +159,8 @@ def _spectrum(results: Results, methods: Mapping[str, Numbers], kind: str, words
     )
 
 
-def _hardness(results: Results, methods: Mapping[str, Numbers]) -> Markup:
-    rows = {name: m["hardness"]["density"] for name, m in methods.items() if "hardness" in m}
+def _hardness(results: Results, methods: Mapping[str, MethodLayers]) -> Markup:
+    rows = {name: m.hardness.density for name, m in methods.items() if m.hardness}
     if not rows:
         return NONE
     curves = {name: plain_curve((2 * i / (len(row) - 1) for i in range(len(row))), row) for name, row in rows.items()}
@@ -171,11 +171,11 @@ def _hardness(results: Results, methods: Mapping[str, Numbers]) -> Markup:
     )
 
 
-def _distances(results: Results, methods: Mapping[str, Numbers]) -> Markup:
+def _distances(results: Results, methods: Mapping[str, MethodLayers]) -> Markup:
     within, between = (
-        {name: row_of(m["distances"][kind]) for name, m in methods.items()} for kind in ("within", "between")
+        {name: row_of(m.distances[kind]) for name, m in methods.items()} for kind in ("within", "between")
     )
-    images = next(iter(methods.values()))["pairs_of"]
+    images = next(iter(methods.values())).pairs_of
     title = "Cosine distance of the features of two images"
     return captioned(
         both(lambda wide: distance_densities(results, title, within, between, wide)),
@@ -184,13 +184,13 @@ def _distances(results: Results, methods: Mapping[str, Numbers]) -> Markup:
     )
 
 
-def _points(results: Results, found: Numbers, classes: Sequence[str]) -> Markup:
-    points = {m["name"]: m["points"] for m in found["methods"]}
-    shares = [100 * m["share"] for m in found["methods"] if m["share"] is not None]
+def _points(results: Results, found: Embedding, classes: Sequence[str]) -> Markup:
+    points = {m.name: numbers(m.points) for m in found.methods}
+    shares = [100 * m.share for m in found.methods if m.share is not None]
     kept = f" They hold {min(shares):.0f} to {max(shares):.0f} % of the variance." if shares else ""
-    how = "along the two directions of largest variance" if found["kind"] == "PCA" else "in two dimensions by t-SNE"
-    title = f"Features of test images, {found['kind']}"
+    how = "along the two directions of largest variance" if found.kind == "PCA" else "in two dimensions by t-SNE"
+    title = f"Features of test images, {found.kind}"
     return captioned(
-        both(lambda wide: feature_maps(results, title, points, found["labels"], classes, wide)),
-        f"{len(found['labels'])} images {how}, coloured by class, of each method's first seed.{kept}",
+        both(lambda wide: feature_maps(results, title, points, found.labels, classes, wide)),
+        f"{len(found.labels)} images {how}, coloured by class, of each method's first seed.{kept}",
     )

@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
-from ...store import Damaged, Store
+from ...core import EquipoiseError
+from ...store import Sensitivity, Store
 from ..figures.sensitivity import Trial, sensitivity_plot
 from ..render.words import title_of
 from ..results import Estimate, Results
+from .analyzed import said
 from .section import Section
+
+NAME, TITLE = "sensitivity", "Sensitivity"
 
 
 def sensitivity(store: Store, results: Results) -> Section | None:
-    """How the validation score depends on each dial that was tuned, from sensitivity.json where tuning wrote one."""
-    trials = read_trials(store)
+    """The score at each value of each dial, where tuning wrote sensitivity.json."""
+    if not store.holds(Sensitivity):
+        return None
+    try:
+        trials = list(trials_of(store.document(Sensitivity)))
+    except EquipoiseError as error:
+        return said(NAME, TITLE, error)
     dials = dict.fromkeys(trial.dial for trial in trials)
     figures = tuple(filter(None, (sensitivity_plot(results, dial, trials) for dial in dials)))
     if not figures:
@@ -24,39 +32,14 @@ def sensitivity(store: Store, results: Results) -> Section | None:
         f"{title_of(f'valid_{results.metric}')} at each value that was tried, the best where other dials were tried "
         "with it; whiskers are 95 % intervals where they are known, the largest mark is the best value."
     )
-    return Section("sensitivity", "Sensitivity", sentence, figures, further=True)
+    return Section(NAME, TITLE, sentence, figures, further=True)
 
 
-def read_trials(store: Store) -> list[Trial]:
-    """The points of sensitivity.json, as tuning writes it or as a list of {method, dial, value, mean, low, high, n}.
-
-    A point without a score, and what is of another shape altogether, is passed over: a figure less is no reason to
-    have no report.
-    """
-    if not (store.path / "sensitivity.json").exists():
-        return []
-    try:
-        return store.read("sensitivity.json", _trials)
-    except Damaged:
-        return []
-
-
-def _trials(content: Any) -> list[Trial]:
-    entries = content if isinstance(content, list) else list(_points(content))
-    return [_trial(entry) for entry in entries if isinstance(entry["mean"], int | float)]
-
-
-def _points(content: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    for method in content["methods"]:
-        for dial in method["dials"]:
-            for point in dial["points"]:
-                yield {"method": method["name"], "dial": dial["dial"], "mean": point["marginal"], **point}
-
-
-def _trial(entry: Mapping[str, Any]) -> Trial:
-    mean, low, high = (_number(entry.get(name)) for name in ("mean", "low", "high"))
-    return Trial(str(entry["method"]), str(entry["dial"]), entry["value"], Estimate(entry.get("n", 1), mean, low, high))
-
-
-def _number(x: Any) -> float:
-    return float(x) if isinstance(x, int | float) else math.nan
+def trials_of(found: Sensitivity) -> Iterator[Trial]:
+    """A point for each value with a score."""
+    for method in found.methods:
+        for dial in method.dials:
+            for point in dial.points:
+                if point.marginal is not None:
+                    score = Estimate(1, point.marginal, math.nan, math.nan)
+                    yield Trial(method.name, dial.dial, point.value, score)

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from markupsafe import Markup
 
+from ...store.analysis import Ensembles, Matrix, Predictions
 from ..figures.heat import Clustered, Shades, cluster_plot, method_matrix
 from ..render.svg import both
 from ..results import Results
-from ._reading import NONE, Matrix, Numbers, captioned, numbers, whole, without_diagonal
+from ._reading import NONE, captioned, numbers, row_of, whole, without_diagonal
 from .section import Section
 
 
-def similarity(found: Numbers, results: Results) -> Section | None:
+def similarity(found: Predictions, results: Results) -> Section | None:
     """Runs and methods by how alike they predict, and what they reach when they vote."""
-    runs = [(run["method"], run["seed"]) for run in found["runs"]]
-    images, between, names = found["images"], found["between"], found["methods"]
-    top1 = numbers(found["same_top1"])
+    runs = [(run.method, run.seed) for run in found.runs]
+    images, between, names = found.images, found.between, found.methods
+    top1 = numbers(found.same_top1)
     shades = Shades.of(without_diagonal(top1), 100, 1)
-    clustered = Clustered(runs, top1, found["order"], found["tree"]["x"], found["tree"]["height"])
+    clustered = Clustered(runs, top1, found.order, numbers(found.tree.x), numbers(found.tree.height))
     over = "mean over pairs of runs of unlike seeds; on the diagonal two seeds of one method"
     figures = [
         captioned(
@@ -40,7 +43,7 @@ def similarity(found: Numbers, results: Results) -> Section | None:
             between["same_error"],
             f"Of those of {images} images that both runs get wrong, the share they take for the same class; {over}.",
         ),
-        _ensembles(results, found["ensembles"], images),
+        _ensembles(results, found.ensembles, images),
     ]
     sentence = (
         "Whether methods differ in what they predict, beyond how often they are right. Runs that make the same errors "
@@ -49,18 +52,19 @@ def similarity(found: Numbers, results: Results) -> Section | None:
     return whole("similarity", "Similarity of predictions", sentence, figures, legend=False)
 
 
-def _methods(results: Results, title: str, names: list[str], matrix: Matrix, sentence: str) -> Markup:
+def _methods(results: Results, title: str, names: Sequence[str], matrix: Matrix, sentence: str) -> Markup:
     values = numbers(matrix)
     return captioned(method_matrix(results, title, names, values, Shades.of(values, 100, 1)), sentence)
 
 
-def _ensembles(results: Results, found: Numbers | None, images: int) -> Markup:
+def _ensembles(results: Results, found: Ensembles | None, images: int) -> Markup:
     if found is None:
         return NONE
+    alone = row_of(found.alone)
     sentence = (
-        f"Accuracy of {found['voters']} runs that vote, about half of each method, on {images} test images; on the "
-        f"diagonal all are of one method. One run alone reaches {100 * min(found['alone']):.1f} to "
-        f"{100 * max(found['alone']):.1f} % by method."
+        f"Accuracy of {found.voters} runs that vote, about half of each method, on {images} test images; on the "
+        f"diagonal all are of one method. One run alone reaches {100 * min(alone):.1f} to "
+        f"{100 * max(alone):.1f} % by method."
     )
-    title = f"Accuracy of ensembles of {found['voters']}, %"
-    return _methods(results, title, found["methods"], found["accuracy"], sentence)
+    title = f"Accuracy of ensembles of {found.voters}, %"
+    return _methods(results, title, found.methods, found.accuracy, sentence)

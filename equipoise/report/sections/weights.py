@@ -2,31 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from ...store.analysis import ClassWeights, ExampleWeights, Row
 from ..figures.lines import Axis, Curve, Values, line_panel
 from ..results import Results
-from ._reading import SHARE, Numbers, captioned, estimate_of, plain_curve, seeds, whole
+from ._reading import SHARE, captioned, estimate_of, plain_curve, seeds, whole
 from .section import Section
 
 
-def weights(found: Numbers, results: Results) -> Section | None:
+def weights(found: ClassWeights, results: Results) -> Section | None:
     """What a study's weightings make of class sizes."""
-    counts = [float(n) for n in found["counts"]]
+    counts = [float(n) for n in found.counts]
     order = sorted((i for i in range(len(counts)) if counts[i] > 0), key=lambda i: counts[i])
     axis = Axis.of([counts[i] for i in order], "Training images of the class, log scale", log=True)
 
-    def curves(kind: str) -> dict[str, Curve]:
-        known = {m["name"]: m[kind] for m in found["methods"] if m[kind]}
-        return {n: plain_curve((counts[i] for i in order), (row[i] for i in order)) for n, row in known.items()}
+    def curves(rows: Mapping[str, Row | None]) -> dict[str, Curve]:
+        places = [counts[i] for i in order]
+        return {name: plain_curve(places, (row[i] for i in order)) for name, row in rows.items() if row}
+
+    weight = curves({m.name: m.weights for m in found.methods})
+    effective = curves({m.name: m.effective for m in found.methods})
 
     figures = [
         captioned(
-            line_panel(results, "Weight of a class, log scale", axis, curves("weights"), Values(digits=2, log=True)),
+            line_panel(results, "Weight of a class, log scale", axis, weight, Values(digits=2, log=True)),
             f"What each of {len(order)} classes counts in the loss; all weights together are the number of classes.",
         ),
         captioned(
-            line_panel(
-                results, "Effective number of images, log scale", axis, curves("effective"), Values(digits=0, log=True)
-            ),
+            line_panel(results, "Effective number of images, log scale", axis, effective, Values(digits=0, log=True)),
             "(1 − βⁿ) / (1 − β) of a class of n images: the more there are, the less another one adds.",
         ),
     ]
@@ -35,21 +39,21 @@ def weights(found: Numbers, results: Results) -> Section | None:
     )
 
 
-def alpha(found: Numbers, results: Results) -> Section | None:
+def alpha(found: ExampleWeights, results: Results) -> Section | None:
     """Validation scores at each example weight."""
     axis = Axis.of([0.0, 1.0], "Example weight α")
     figures = []
-    for metric in dict.fromkeys(m["metric"] for m in found["methods"]):
-        own = [m for m in found["methods"] if m["metric"] == metric]
-        curves = {m["name"]: list(zip(found["alphas"], map(estimate_of, m["curve"]), strict=True)) for m in own}
+    for metric in dict.fromkeys(m.metric for m in found.methods):
+        own = [m for m in found.methods if m.metric == metric]
+        curves = {m.name: list(zip(found.alphas, map(estimate_of, m.curve), strict=True)) for m in own}
         values = Values(digits=3) if metric == "loss" else SHARE
         title = f"Validation {metric.replace('_', ' ')}{'' if metric == 'loss' else ', %'}"
-        n = max(len(m["best"]) for m in own)
+        n = max(len(m.best) for m in own)
         figures.append(
             captioned(
                 line_panel(results, title, axis, curves, values, marks=False),
                 f"At α = 0 the norms use moving averages alone, at 1 the image's own statistics; mean and 95 % "
-                f"interval over {seeds(n)}, {found['images']} images.",
+                f"interval over {seeds(n)}, {found.images} images.",
             )
         )
     return whole(

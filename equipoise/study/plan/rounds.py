@@ -32,7 +32,7 @@ from ..run.child import check_guard
 from ..run.how import How
 from ..run.job import jobs_of
 from ..run.listener import Listener
-from ..run.study import ROUNDS, do_runs
+from ..run.study import do_runs
 from ..study import Study
 from .cost import RunTimes
 
@@ -129,8 +129,8 @@ def _without_seeds(study: Mapping[str, Any]) -> dict[str, Any]:
 def plan_rounds(study: Study, store: Store, budget: Budget, peek: bool = False) -> Rounds:
     """The plan of this store, or a new one; nothing is found yet."""
     judged_on = "test" if peek else "validation"
-    if (store.path / ROUNDS).exists():
-        return replace(store.read(ROUNDS, Rounds.from_dict), found=(), ended=None, judged_on=judged_on)
+    if store.holds(Rounds):
+        return replace(store.document(Rounds), found=(), ended=None, judged_on=judged_on)
     if (store.path / "opened.json").exists():
         raise EquipoiseError(
             f"the test set of {store.path} has been opened: what was seen there may not decide how many seeds follow. "
@@ -184,8 +184,8 @@ def _due(study: Study, rounds: Rounds) -> Recipes:
 
 
 def _write(store: Store, study: Study, rounds: Rounds) -> None:
-    store.write_json(ROUNDS, rounds.to_dict())
-    store.write_json("study.json", {**study.to_dict(), "rounds": True})  # so that a plan that is lost is missed
+    store.write(rounds)
+    store.write(replace(study.document(), rounds=True))  # so that a plan that is lost is missed
 
 
 def _judged(study: Study, rounds: Rounds, store: Store) -> Rounds:

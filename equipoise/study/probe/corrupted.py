@@ -10,6 +10,7 @@ from torch import Tensor
 from ...analysis.metrics.robustness import mean_corruption_error
 from ...data import Split
 from ...data.corruptions import CORRUPTIONS, SEVERITIES, corrupt
+from ...store.analysis import Corruptions, MethodCorrupted
 from ...train import Run
 from ...train.predict import predict_logits
 from .subjects import Numbers, Subject, by_method, estimate, estimates
@@ -51,7 +52,7 @@ def _error(run: Run, split: Split) -> float:
     return float(wrong.double().mean())
 
 
-def summarize_corruptions(subjects: Sequence[Subject], found: dict[str, Numbers], baseline: str) -> Numbers:
+def summarize_corruptions(subjects: Sequence[Subject], found: dict[str, Numbers], baseline: str) -> Corruptions:
     """Each method's errors over seeds, and its mCE relative to the baseline's run of the same seed."""
     groups = by_method(subjects)
     reference = {s.seed: found[s.key]["errors"] for s in groups.get(baseline, [])}
@@ -60,15 +61,15 @@ def summarize_corruptions(subjects: Sequence[Subject], found: dict[str, Numbers]
         errors = [found[s.key]["errors"] for s in group]
         ratios = [_relative(e, reference.get(s.seed)) for e, s in zip(errors, group, strict=True)]
         methods.append(
-            {
-                "name": name,
-                "clean": estimate([found[s.key]["clean"] for s in group]),
-                "mce": estimate(ratios),
-                "by_severity": estimates([_by_severity(found[s.key]) for s in group]),
-                "errors": {c: estimates([e[c] for e in errors]) for c in CORRUPTIONS},
-            }
+            MethodCorrupted(
+                name=name,
+                clean=estimate([found[s.key]["clean"] for s in group]),
+                mce=estimate(ratios),
+                by_severity=estimates([_by_severity(found[s.key]) for s in group]),
+                errors={c: estimates([e[c] for e in errors]) for c in CORRUPTIONS},
+            )
         )
-    return {"images": found[subjects[0].key]["images"], "baseline": baseline, "methods": methods}
+    return Corruptions(found[subjects[0].key]["images"], baseline, tuple(methods))
 
 
 def _by_severity(numbers: Numbers) -> list[float]:

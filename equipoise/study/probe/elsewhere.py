@@ -13,6 +13,7 @@ from ...analysis import subset_logits
 from ...analysis.statistics.priority import Priority, score
 from ...core import EquipoiseError
 from ...data import FurtherTest, Split, Task, load_further
+from ...store.analysis import FurtherImages, MethodElsewhere
 from .predictor import Predictor
 from .subjects import Numbers, Subject, by_method, drawn, estimate
 
@@ -75,17 +76,17 @@ def checked_folder(path: str) -> str:
     return str(folder)
 
 
-def summarize_further(subjects: Sequence[Subject], found: Mapping[str, Numbers], elsewhere: Elsewhere) -> Numbers:
+def summarize_further(subjects: Sequence[Subject], found: Mapping[str, Numbers], elsewhere: Elsewhere) -> FurtherImages:
     """Each method's scores over seeds, with intervals."""
-    first, measures = found[subjects[0].key], ("score", "own_score", "accuracy")
-    methods = [
-        {"name": name, **{m: estimate([found[s.key][m] for s in group]) for m in measures}}
-        for name, group in by_method(subjects).items()
-    ]
-    return {
-        "folder": elsewhere.path,
-        "metric": elsewhere.priority.metric,
-        "images": first["images"],
-        "classes": first["classes"],
-        "methods": methods,
-    }
+    first = found[subjects[0].key]
+    methods = []
+    for name, group in by_method(subjects).items():
+        measures = ("score", "own_score", "accuracy")
+        methods.append(MethodElsewhere(name, *(estimate([found[s.key][m] for s in group]) for m in measures)))
+    return FurtherImages(
+        folder=elsewhere.path,
+        metric=elsewhere.priority.metric,
+        images=first["images"],
+        classes=first["classes"],
+        methods=tuple(methods),
+    )

@@ -7,14 +7,15 @@ from collections.abc import Sequence
 import numpy as np
 
 from ...store import Store
+from ...store.analysis import Embedding, MethodPoints
 from .representations import Found
-from .subjects import Numbers, Subject, by_method, layers_file
+from .subjects import Subject, by_method, layers_file
 
 POINTS = 600  # drawn of each run
 MOST_FOR_TSNE = 2000
 
 
-def embed(store: Store, subjects: Sequence[Subject], found: Found, labels: np.ndarray, tsne: bool) -> Numbers:
+def embed(store: Store, subjects: Sequence[Subject], found: Found, labels: np.ndarray, tsne: bool) -> Embedding:
     """The features of each method's first run as points (n, 2), with the labels of their images."""
     methods = []
     for name, group in by_method(subjects).items():
@@ -22,8 +23,8 @@ def embed(store: Store, subjects: Sequence[Subject], found: Found, labels: np.nd
         columns = np.load(layers_file(store, group[0].key), mmap_mode="r", allow_pickle=False)
         x = np.array(columns[:MOST_FOR_TSNE, -numbers["widths"][-1] :], dtype=np.float64)
         points, share = (_tsne(x), None) if tsne else principal_components(x)
-        methods.append({"name": name, "seed": group[0].seed, "points": points[:POINTS].round(4), "share": share})
-    return {"kind": "t-SNE" if tsne else "PCA", "labels": labels[:POINTS], "methods": methods}
+        methods.append(MethodPoints(name, group[0].seed, points[:POINTS].round(4).tolist(), share))
+    return Embedding("t-SNE" if tsne else "PCA", labels[:POINTS].tolist(), tuple(methods))
 
 
 def principal_components(x: np.ndarray) -> tuple[np.ndarray, float]:

@@ -9,13 +9,14 @@ import numpy as np
 
 from ...analysis import agreement_matrix, dendrogram, ensemble_matrix
 from ...store import Store
-from .subjects import Numbers, Subject, by_method, few_of
+from ...store.analysis import Ensembles, Matrix, Predictions, Tree
+from .subjects import Subject, by_method, few_of
 
 DRAWN = 60  # runs whose every pair is written down and drawn
 VOTERS = 3  # at least
 
 
-def compare_predictions(store: Store, subjects: Sequence[Subject]) -> Numbers | None:
+def compare_predictions(store: Store, subjects: Sequence[Subject]) -> Predictions | None:
     """Agreement of the stored predictions on the whole test set; None with fewer than two runs to compare."""
     found, labels = _predictions(store, subjects)
     if len(found) < 2:
@@ -24,32 +25,36 @@ def compare_predictions(store: Store, subjects: Sequence[Subject]) -> Numbers | 
     matrices = agreement_matrix(preds, labels)._asdict()
     few = few_of(kept, DRAWN)
     pairs = {name: matrix[np.ix_(few, few)] for name, matrix in matrices.items()}
-    return {
-        "images": len(labels),
-        "runs": [{"method": kept[i].method, "seed": kept[i].seed} for i in few],
-        **pairs,
-        **tree_of(pairs["same_top1"]),
-        "methods": list(by_method(kept)),
-        "between": {name: between_methods(kept, matrix) for name, matrix in matrices.items()},
-        "ensembles": _ensembles(kept, preds, labels),
-    }
+    order, tree = tree_of(pairs["same_top1"])
+    return Predictions(
+        images=len(labels),
+        runs=tuple(kept[i].named for i in few),
+        same_top1=pairs["same_top1"].tolist(),
+        both_right_or_wrong=pairs["both_right_or_wrong"].tolist(),
+        same_error=pairs["same_error"].tolist(),
+        order=order,
+        tree=tree,
+        methods=tuple(by_method(kept)),
+        between={name: between_methods(kept, matrix) for name, matrix in matrices.items()},
+        ensembles=_ensembles(kept, preds, labels),
+    )
 
 
-def tree_of(similarity: np.ndarray) -> Numbers:
+def tree_of(similarity: np.ndarray) -> tuple[tuple[int, ...], Tree]:
     """The order in which like runs stand side by side, and the tree that says so as it is drawn."""
     known = np.where(np.isfinite(similarity), similarity, 0.0)
-    tree = dendrogram(known)
-    return {"order": tree.order, "tree": {"x": tree.x, "height": tree.height}}
+    found = dendrogram(known)
+    return tuple(found.order.tolist()), Tree(found.x.tolist(), found.height.tolist())
 
 
-def between_methods(subjects: Sequence[Subject], matrix: np.ndarray) -> list[list[float]]:
+def between_methods(subjects: Sequence[Subject], matrix: np.ndarray) -> Matrix:
     """Means (M, M) over pairs of runs of two methods; on the diagonal, of two runs of one method.
 
     Runs of one seed start from the same weights and see the same images, which makes them more alike than their methods
     are. So only pairs of unlike seeds count, where there are any.
     """
     places = [[i for i, s in enumerate(subjects) if s.method == method] for method in by_method(subjects)]
-    return [[_mean(subjects, matrix, rows, columns) for columns in places] for rows in places]
+    return tuple(tuple(_mean(subjects, matrix, rows, columns) for columns in places) for rows in places)
 
 
 def _mean(subjects: Sequence[Subject], matrix: np.ndarray, rows: list[int], columns: list[int]) -> float:
@@ -72,7 +77,7 @@ def _predictions(store: Store, subjects: Sequence[Subject]) -> tuple[list[tuple[
     return found, labels
 
 
-def _ensembles(subjects: Sequence[Subject], preds: np.ndarray, labels: np.ndarray) -> Numbers | None:
+def _ensembles(subjects: Sequence[Subject], preds: np.ndarray, labels: np.ndarray) -> Ensembles | None:
     """Ensembles of the seeds that all methods have; None with fewer than three, of which no two can outvote one."""
     groups = by_method(subjects)
     seeds = sorted(set.intersection(*({s.seed for s in group} for group in groups.values())))
@@ -80,9 +85,9 @@ def _ensembles(subjects: Sequence[Subject], preds: np.ndarray, labels: np.ndarra
         return None
     place = {(s.method, s.seed): i for i, s in enumerate(subjects)}
     voters = np.stack([[preds[place[method, seed]] for seed in seeds] for method in groups])
-    return {
-        "voters": len(seeds),
-        "methods": list(groups),
-        "accuracy": ensemble_matrix(voters, labels),
-        "alone": (voters == labels).mean(axis=(1, 2)),
-    }
+    return Ensembles(
+        voters=len(seeds),
+        methods=tuple(groups),
+        accuracy=ensemble_matrix(voters, labels).tolist(),
+        alone=(voters == labels).mean(axis=(1, 2)).tolist(),
+    )

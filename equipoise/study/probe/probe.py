@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache, partial
-from typing import Any
 
 import torch
 
@@ -14,7 +13,8 @@ from ... import __version__
 from ...analysis.statistics.priority import Priority
 from ...core import EquipoiseError, Spec
 from ...data import forget_cached
-from ...store import SCHEMA, Damaged, Store, explained
+from ...store import Analysis, Damaged, Store, explained
+from ...store.analysis import Problem, Representations
 from ...train import Recipe, Run
 from ..run.job import cache_of, task_of
 from ..run.listener import Listener
@@ -27,12 +27,11 @@ from .measure import activations_kept, measure
 from .predictions import compare_predictions
 from .predictor import predictor_of
 from .representations import compare_layers, summarize
-from .subjects import FOLDER, Numbers, Subject, drawn, network_of, once, subjects_of, write_plain
+from .subjects import FOLDER, Numbers, Subject, drawn, network_of, once, plain, subjects_of
 from .table import analysis_markdown
 from .transfer import Other, other_task, summarize_transfer
 from .weights import class_weights, example_weighing_of, measure_alpha, summarize_alpha
 
-FILE = "analysis.json"
 IMAGES = 5000  # of the test set, for representations
 
 Measure = Callable[[Run], Numbers]
@@ -61,7 +60,7 @@ class Part:
 
 def analyze_study(
     store: Store, asked: Asked, device: torch.device, listener: Listener, *, peek: bool = False
-) -> Numbers:
+) -> Analysis:
     """Analyze the finished runs, write analysis.json and analysis.md, and give what is in them.
 
     What was asked for before, with as many images, is kept. Raises `Interrupted` at Ctrl-C; the same call goes on.
@@ -85,8 +84,8 @@ def analyze_study(
         raise Interrupted from None
     finally:
         forget_cached(cache_of(store))
-    write_plain(store, FILE, analysis)
-    analysis = store.read_json(FILE)
+    analysis = Analysis.from_dict(plain(analysis.to_dict()))  # with as many digits as are written
+    store.write(analysis, indent=None)
     store.write_text("analysis.md", analysis_markdown(analysis))
     return analysis
 
@@ -107,28 +106,18 @@ def _checked(asked: Asked) -> Asked:
 
 def _with_earlier(store: Store, asked: Asked) -> Asked:
     """With what an earlier analysis of as many images was asked for; one that is damaged is made anew."""
-    if not (store.path / FILE).exists():
+    if not (store.path / Analysis.FILE).exists():
         return asked
     with suppress(Damaged):
-        before = store.read(FILE, _asked_before)
-        if before.images == asked.images:
+        before = store.document(Analysis)
+        if before.asked_images == asked.images:
             return replace(
                 asked,
-                transfer=tuple(dict.fromkeys([*before.transfer, *asked.transfer])),
-                corruptions=asked.corruptions or before.corruptions,
-                further=tuple(dict.fromkeys([*before.further, *asked.further])),
+                transfer=tuple(dict.fromkeys([*(part.task for part in before.transfer), *asked.transfer])),
+                corruptions=asked.corruptions or before.corruptions is not None,
+                further=tuple(dict.fromkeys([*(part.folder for part in before.further), *asked.further])),
             )
     return asked
-
-
-def _asked_before(analysis: Numbers) -> Asked:
-    """What analysis.json says it was asked for."""
-    return Asked(
-        images=analysis["asked_images"],
-        transfer=tuple(str(part["task"]) for part in analysis.get("transfer", [])),
-        corruptions=analysis.get("corruptions") is not None,
-        further=tuple(str(part["folder"]) for part in analysis.get("further", [])),
-    )
 
 
 # -- one run after the other -----------------------------------------------------------------------------------------
@@ -222,51 +211,53 @@ def _together(
     found: dict[str, dict[str, Numbers]],
     alphas: dict[str, Numbers],
     device: torch.device,
-) -> Numbers:
+) -> Analysis:
     study = store.study()
-    analysis: Numbers = {
-        "schema": SCHEMA,
-        "made_by": __version__,
-        "study": study.name,
-        "question": study.question,
-        "baseline": study.baseline,
-        "asked_images": asked.images,
-        "problems": _problems(subjects, found),
-        "predictions": compare_predictions(store, subjects),
-        "weights": class_weights(subjects),
-    }
-    if layers := _representations(store, asked, subjects, found["layers"], device):
-        analysis["representations"] = layers
-    separation = {s.key: found["layers"][s.key]["separation"]["cosine"][-1] for s in _known(subjects, found["layers"])}
-    analysis["transfer"] = []
-    for other in (Other(name, asked.images) for name in asked.transfer):
-        if known := _known(subjects, found[other.part]):
-            analysis["transfer"].append(summarize_transfer(known, found[other.part], other, separation))
-    analysis["further"] = []
-    for elsewhere in _folders(store, asked):
-        if known := _known(subjects, found[elsewhere.part]):
-            analysis["further"].append(summarize_further(known, found[elsewhere.part], elsewhere))
-    if asked.corruptions and (known := _known(subjects, found["corruptions"])):
-        analysis["corruptions"] = summarize_corruptions(known, found["corruptions"], study.baseline)
-    if known := _known(subjects, alphas):
-        analysis["alpha"] = summarize_alpha(known, alphas)
-    return analysis
+    layers = found["layers"]
+    separation = {s.key: layers[s.key]["separation"]["cosine"][-1] for s in _known(subjects, layers)}
+    corrupted_runs = _known(subjects, found.get("corruptions", {}))
+    weighed = _known(subjects, alphas)
+    return Analysis(
+        made_by=__version__,
+        study=study.name,
+        question=study.question,
+        baseline=study.baseline,
+        asked_images=asked.images,
+        problems=_problems(subjects, found),
+        predictions=compare_predictions(store, subjects),
+        weights=class_weights(subjects),
+        representations=_representations(store, asked, subjects, layers, device),
+        transfer=tuple(
+            summarize_transfer(known, found[other.part], other, separation)
+            for other in (Other(name, asked.images) for name in asked.transfer)
+            if (known := _known(subjects, found[other.part]))
+        ),
+        further=tuple(
+            summarize_further(known, found[elsewhere.part], elsewhere)
+            for elsewhere in _folders(store, asked)
+            if (known := _known(subjects, found[elsewhere.part]))
+        ),
+        corruptions=summarize_corruptions(corrupted_runs, found["corruptions"], study.baseline)
+        if corrupted_runs
+        else None,
+        alpha=summarize_alpha(weighed, alphas) if weighed else None,
+    )
 
 
 def _representations(
     store: Store, asked: Asked, subjects: Sequence[Subject], found: dict[str, Numbers], device: torch.device
-) -> Numbers | None:
+) -> Representations | None:
     known = _known(subjects, found)
     if not known:
         return None
     test = drawn(task_of(Recipe.from_dict(known[0].record.recipe), store, device).test, asked.images)
-    return {
-        "images": found[known[0].key]["images"],
-        "methods": summarize(known, found),
-        "cka": compare_layers(store, known, found),
-        "embedding": embed(store, known, found, test.labels.cpu().numpy(), asked.tsne),
-        "class_names": known[0].record.class_names,
-    }
+    return Representations(
+        images=found[known[0].key]["images"],
+        methods=summarize(known, found),
+        cka=compare_layers(store, known, found),
+        embedding=embed(store, known, found, test.labels.cpu().numpy(), asked.tsne),
+        class_names=known[0].record.class_names,
+    )
 
 
 def _known(subjects: Sequence[Subject], found: dict[str, Numbers]) -> list[Subject]:
@@ -274,10 +265,10 @@ def _known(subjects: Sequence[Subject], found: dict[str, Numbers]) -> list[Subje
     return [s for s in subjects if s.key in found and "problem" not in found[s.key]]
 
 
-def _problems(subjects: Sequence[Subject], found: dict[str, dict[str, Numbers]]) -> list[dict[str, Any]]:
-    return [
-        {"method": s.method, "seed": s.seed, "part": part, "problem": numbers[s.key]["problem"]}
+def _problems(subjects: Sequence[Subject], found: dict[str, dict[str, Numbers]]) -> tuple[Problem, ...]:
+    return tuple(
+        Problem(s.method, s.seed, part, numbers[s.key]["problem"])
         for part, numbers in found.items()
         for s in subjects
         if "problem" in numbers.get(s.key, {})
-    ]
+    )

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from ...analysis import MinibatchCKA
 from ...store import Store
+from ...store.analysis import Hardness, Likeness, Matrix, MethodLayers, Row
 from ...train.layers import FEATURES
 from .predictions import DRAWN, between_methods, tree_of
 from .subjects import Numbers, Subject, by_method, estimate, estimates, few_of, layers_file
@@ -21,60 +22,63 @@ BATCH = 250  # images whose similarities to each other are held at a time
 Found = Mapping[str, Numbers]  # key of a run -> its numbers
 
 
-def summarize(subjects: Sequence[Subject], found: Found) -> list[Numbers]:
+def summarize(subjects: Sequence[Subject], found: Found) -> tuple[MethodLayers, ...]:
     """Each method's numbers: means over its runs with intervals; densities and spectra as means."""
-    return [_method(name, [found[s.key] for s in group]) for name, group in by_method(subjects).items()]
+    return tuple(_method(name, [found[s.key] for s in group]) for name, group in by_method(subjects).items())
 
 
-def _method(name: str, runs: list[Numbers]) -> Numbers:
+def _method(name: str, runs: list[Numbers]) -> MethodLayers:
     first = runs[0]
-    distances = list(first["separation"])
-    summary = {
-        "name": name,
-        "layers": first["layers"],
-        "separation": {d: estimates([run["separation"][d] for run in runs]) for d in distances},
-        "centered": estimate([run["centered"] for run in runs]),
-        "nonzero": estimates([run["nonzero"] for run in runs]),
-        "spectra": {kind: _means([run["spectra"][kind] for run in runs]) for kind in first["spectra"]},
-        "distances": {kind: _means([run["distances"][kind] for run in runs]) for kind in ("within", "between")},
-        "pairs_of": first["distances"]["samples"],
-    }
-    if "hardness" in first:
-        summary["hardness"] = {
-            **{part: estimate([run["hardness"][part] for run in runs]) for part in ("mean", "right", "wrong")},
-            "density": _means([run["hardness"]["density"] for run in runs]),
-        }
-    return summary
+    return MethodLayers(
+        name=name,
+        layers=tuple(first["layers"]),
+        separation={d: estimates([run["separation"][d] for run in runs]) for d in first["separation"]},
+        centered=estimate([run["centered"] for run in runs]),
+        nonzero=estimates([run["nonzero"] for run in runs]),
+        spectra={kind: _means([run["spectra"][kind] for run in runs]) for kind in first["spectra"]},
+        distances={kind: _means([run["distances"][kind] for run in runs]) for kind in ("within", "between")},
+        pairs_of=first["distances"]["samples"],
+        hardness=_hardness([run["hardness"] for run in runs]) if "hardness" in first else None,
+    )
 
 
-def _means(rows: Sequence[Sequence[float | None]]) -> list[float]:
+def _hardness(runs: list[Numbers]) -> Hardness:
+    mean, right, wrong = (estimate([run[part] for run in runs]) for part in ("mean", "right", "wrong"))
+    return Hardness(mean, right, wrong, _means([run["density"] for run in runs]))
+
+
+def _means(rows: Sequence[Sequence[float | None]]) -> Row:
     """Of each column; a value that is not known in some row is not known."""
-    return list(np.mean(np.array(rows, dtype=np.float64), axis=0))
+    return tuple(np.mean(np.array(rows, dtype=np.float64), axis=0).tolist())
 
 
 # -- similarity of layers --------------------------------------------------------------------------------------------
 
 
-def compare_layers(store: Store, subjects: Sequence[Subject], found: Found) -> Numbers | None:
+def compare_layers(store: Store, subjects: Sequence[Subject], found: Found) -> Likeness | None:
     """Debiased linear CKA of the kept activations: of all runs at the features, of a few runs between all layers."""
     if len(subjects) < 2:
         return None
     images = min(found[s.key]["kept"] for s in subjects)
     features = _cka([(s, [FEATURES]) for s in subjects], store, found, images)
     few, drawn = [subjects[i] for i in few_of(subjects, SEEDS * len(by_method(subjects)))], few_of(subjects, DRAWN)
-    return {
-        "images": images,
-        "runs": [{"method": subjects[i].method, "seed": subjects[i].seed} for i in drawn],
-        "features": features[np.ix_(drawn, drawn)],
-        **tree_of(features[np.ix_(drawn, drawn)]),
-        "methods": list(by_method(subjects)),
-        "between": between_methods(subjects, features),
-        "seeds": max(map(len, by_method(few).values())),
-        "layers": _between_layers(few, store, found, images),
-    }
+    order, tree = tree_of(features[np.ix_(drawn, drawn)])
+    return Likeness(
+        images=images,
+        runs=tuple(subjects[i].named for i in drawn),
+        features=features[np.ix_(drawn, drawn)].tolist(),
+        order=order,
+        tree=tree,
+        methods=tuple(by_method(subjects)),
+        between=between_methods(subjects, features),
+        seeds=max(map(len, by_method(few).values())),
+        layers=_between_layers(few, store, found, images),
+    )
 
 
-def _between_layers(subjects: list[Subject], store: Store, found: Found, images: int) -> list[list[Any]]:
+def _between_layers(
+    subjects: list[Subject], store: Store, found: Found, images: int
+) -> tuple[tuple[Matrix | None, ...], ...]:
     """For each pair of methods a matrix (L, L'): CKA of each layer of the one with each of the other."""
     names = {s.key: found[s.key]["layers"] for s in subjects}
     whole = _cka([(s, names[s.key]) for s in subjects], store, found, images)
@@ -84,15 +88,15 @@ def _between_layers(subjects: list[Subject], store: Store, found: Found, images:
         return whole[starts[i] : starts[i + 1], starts[j] : starts[j + 1]]
 
     places = [[i for i, s in enumerate(subjects) if s.method == method] for method in by_method(subjects)]
-    return [[_mean_block(subjects, block, rows, columns) for columns in places] for rows in places]
+    return tuple(tuple(_mean_block(subjects, block, rows, columns) for columns in places) for rows in places)
 
 
-def _mean_block(subjects: list[Subject], block: Any, rows: list[int], columns: list[int]) -> np.ndarray | None:
+def _mean_block(subjects: list[Subject], block: Any, rows: list[int], columns: list[int]) -> Matrix | None:
     """Over pairs of unlike seeds, as `between_methods`."""
     pairs = [(i, j) for i in rows for j in columns if i != j]
     unlike = [(i, j) for i, j in pairs if subjects[i].seed != subjects[j].seed]
     blocks = [block(i, j) for i, j in unlike or pairs]
-    return np.mean(blocks, axis=0) if blocks else None
+    return np.mean(blocks, axis=0).tolist() if blocks else None
 
 
 def _cka(wanted: list[tuple[Subject, list[str]]], store: Store, found: Found, images: int) -> np.ndarray:

@@ -19,6 +19,7 @@ from ...analysis import mean_interval
 from ...core import EquipoiseError
 from ...data import Split
 from ...store import Damaged, Record, Store
+from ...store.analysis import Estimated, RunName
 from ...train import Recipe, Run
 from ..run.bf16 import check_precision
 from ..run.hardware import layout_of
@@ -40,6 +41,10 @@ class Subject:
     @property
     def key(self) -> str:
         return self.record.key
+
+    @property
+    def named(self) -> RunName:
+        return RunName(self.method, self.seed)
 
     @property
     def trained(self) -> bool:
@@ -119,7 +124,7 @@ def once(
         raise
     except ValueError as error:
         return {"problem": str(error)}
-    write_plain(store, name, {"settings": settings, "found": found})
+    store.write_json(name, plain({"settings": settings, "found": found}), indent=None)
     return json.loads(json.dumps(plain(found)))
 
 
@@ -140,10 +145,6 @@ def layers_file(store: Store, key: str) -> Path:
     return store.path / FOLDER / f"{key}.layers.npy"
 
 
-def write_plain(store: Store, name: str, content: Any) -> None:
-    store.write_json(name, plain(content), indent=None)
-
-
 def plain(value: Any) -> Any:
     """As JSON has it: arrays as lists, numbers with six digits, what is not finite as null."""
     if isinstance(value, dict):
@@ -160,13 +161,13 @@ def plain(value: Any) -> Any:
 # -- over seeds ------------------------------------------------------------------------------------------------------
 
 
-def estimate(values: Sequence[float | None]) -> Numbers:
+def estimate(values: Sequence[float | None]) -> Estimated:
     """Mean of the known values over seeds, with n and its 95 % interval."""
     known = [v for v in values if v is not None and math.isfinite(v)]
     low, high = mean_interval(known)
-    return {"n": len(known), "mean": float(np.mean(known)) if known else math.nan, "low": low, "high": high}
+    return Estimated(len(known), float(np.mean(known)) if known else math.nan, low, high)
 
 
-def estimates(rows: Sequence[Sequence[float | None]]) -> list[Numbers]:
+def estimates(rows: Sequence[Sequence[float | None]]) -> tuple[Estimated, ...]:
     """The same of each column of the rows, one row a seed."""
-    return [estimate(column) for column in zip(*rows, strict=True)]
+    return tuple(estimate(column) for column in zip(*rows, strict=True))

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import PurePath
-from typing import Any
 
 from rich import box
 from rich.console import Console
@@ -13,76 +11,75 @@ from rich.text import Text
 
 from ...analysis.statistics.priority import ALL_METRICS
 from ...core.escaping import markdown
+from ...store import Analysis
+from ...store.analysis import Estimated, FurtherImages, Likeness, Predictions, Transfer
 
-Numbers = Mapping[str, Any]
 UNKNOWN = "–"
 ALIKE = "most alike, %"
 
 
-def key_table(analysis: Numbers, whole: bool = True) -> tuple[list[str], list[list[str]]]:
+def key_table(analysis: Analysis, whole: bool = True) -> tuple[list[str], list[list[str]]]:
     """Header and rows, a method each in the study's order: all that was measured, or what a terminal has room for."""
     columns = {title: values for title, values in _columns(analysis, whole).items() if set(values.values()) - {UNKNOWN}}
     rows = [[name, *(values.get(name, UNKNOWN) for values in columns.values())] for name in _methods(analysis)]
     return ["method", *columns], rows
 
 
-def _methods(analysis: Numbers) -> list[str]:
-    predictions, layers = analysis.get("predictions") or {}, analysis.get("representations") or {}
-    return predictions.get("methods") or [method["name"] for method in layers.get("methods", [])]
+def _methods(analysis: Analysis) -> tuple[str, ...]:
+    if analysis.predictions:
+        return analysis.predictions.methods
+    return tuple(method.name for method in analysis.representations.methods) if analysis.representations else ()
 
 
-def _columns(analysis: Numbers, whole: bool) -> dict[str, dict[str, str]]:
+def _columns(analysis: Analysis, whole: bool) -> dict[str, dict[str, str]]:
     """Title -> method -> text."""
     columns = {}
-    if layers := analysis.get("representations"):
-        of = {m["name"]: m for m in layers["methods"]}
-        columns["R²"] = {name: plus_minus(m["separation"]["cosine"][-1], 3) for name, m in of.items()}
+    if layers := analysis.representations:
+        columns["R²"] = {m.name: plus_minus(m.separation["cosine"][-1], 3) for m in layers.methods}
         if whole:
-            columns["non-zero %"] = {name: plus_minus(m["nonzero"][-1], 0, 100) for name, m in of.items()}
-            columns[f"CKA to {analysis['baseline']}"] = _to_baseline(layers["cka"], analysis["baseline"])
-    if predictions := analysis.get("predictions"):
-        columns[ALIKE] = _nearest(predictions)
-    tasks = analysis.get("transfer", [])
-    for part in tasks:
-        title = "transfer %" if len(tasks) == 1 else f"to {_task(part)} %"
-        columns[title] = {m["name"]: plus_minus(m["accuracy"], 1, 100) for m in part["methods"]}
-    for part in analysis.get("further", []):
-        percent = ALL_METRICS[part["metric"]].unit == "percent"
+            columns["non-zero %"] = {m.name: plus_minus(m.nonzero[-1], 0, 100) for m in layers.methods}
+            columns[f"CKA to {analysis.baseline}"] = _to_baseline(layers.cka, analysis.baseline)
+    if analysis.predictions:
+        columns[ALIKE] = _nearest(analysis.predictions)
+    for task in analysis.transfer:
+        title = "transfer %" if len(analysis.transfer) == 1 else f"to {_name(task)} %"
+        columns[title] = {m.name: plus_minus(m.accuracy, 1, 100) for m in task.methods}
+    for images in analysis.further:
+        percent = ALL_METRICS[images.metric].unit == "percent"
         digits, factor, unit = (1, 100, " %") if percent else (3, 1, "")
-        cells = {m["name"]: plus_minus(m["score"], digits, factor) for m in part["methods"]}
-        columns[f"{_folder(part)}{unit}"] = cells
-    if corruptions := analysis.get("corruptions"):
-        columns["mCE"] = {m["name"]: plus_minus(m["mce"], 1) for m in corruptions["methods"]}
+        columns[f"{_folder(images)}{unit}"] = {m.name: plus_minus(m.score, digits, factor) for m in images.methods}
+    if analysis.corruptions:
+        columns["mCE"] = {m.name: plus_minus(m.mce, 1) for m in analysis.corruptions.methods}
     return columns
 
 
-def plus_minus(estimate: Numbers, digits: int, factor: float = 1) -> str:
+def plus_minus(estimate: Estimated, digits: int, factor: float = 1) -> str:
     """Mean ± half of its interval; without the second part where one run cannot tell.
 
-    >>> plus_minus({"n": 2, "mean": 0.5, "low": 0.4, "high": 0.6}, 1, factor=100)
+    >>> plus_minus(Estimated(2, 0.5, 0.4, 0.6), 1, factor=100)
     '50.0 ± 10.0'
-    >>> plus_minus({"n": 1, "mean": 0.5, "low": None, "high": None}, 2)
+    >>> plus_minus(Estimated(1, 0.5, None, None), 2)
     '0.50'
     """
-    if estimate["mean"] is None:
+    if estimate.mean is None:
         return UNKNOWN
-    mean = f"{factor * estimate['mean']:.{digits}f}"
-    if estimate["low"] is None:
+    mean = f"{factor * estimate.mean:.{digits}f}"
+    if estimate.low is None or estimate.high is None:
         return mean
-    return f"{mean} ± {factor * (estimate['high'] - estimate['low']) / 2:.{digits}f}"
+    return f"{mean} ± {factor * (estimate.high - estimate.low) / 2:.{digits}f}"
 
 
-def _to_baseline(cka: Numbers | None, baseline: str) -> dict[str, str]:
-    if cka is None or baseline not in cka["methods"]:
+def _to_baseline(cka: Likeness | None, baseline: str) -> dict[str, str]:
+    if cka is None or baseline not in cka.methods:
         return {}
-    values = cka["between"][cka["methods"].index(baseline)]
-    return {name: f"{value:.3f}" for name, value in zip(cka["methods"], values, strict=True) if value is not None}
+    values = cka.between[cka.methods.index(baseline)]
+    return {name: f"{value:.3f}" for name, value in zip(cka.methods, values, strict=True) if value is not None}
 
 
-def _nearest(predictions: Numbers) -> dict[str, str]:
+def _nearest(predictions: Predictions) -> dict[str, str]:
     """For each method, the other one whose runs most often say the same."""
-    names, found = predictions["methods"], {}
-    for name, row in zip(names, predictions["between"]["same_top1"], strict=True):
+    names, found = predictions.methods, {}
+    for name, row in zip(names, predictions.between["same_top1"], strict=True):
         others = [(v, other) for v, other in zip(row, names, strict=True) if other != name and v is not None]
         if others:
             share, other = max(others)
@@ -90,48 +87,48 @@ def _nearest(predictions: Numbers) -> dict[str, str]:
     return found
 
 
-def _task(part: Numbers) -> str:
-    return str(part["task"]).partition("(")[0]
+def _name(part: Transfer) -> str:
+    return part.task.partition("(")[0]
 
 
-def _folder(part: Numbers) -> str:
-    return PurePath(part["folder"]).name
+def _folder(part: FurtherImages) -> str:
+    return PurePath(part.folder).name
 
 
-def notes(analysis: Numbers) -> list[str]:
+def notes(analysis: Analysis) -> list[str]:
     """What the columns are of: how many images, how many seeds."""
     said = []
-    if layers := analysis.get("representations"):
-        n = max(m["separation"]["cosine"][-1]["n"] for m in layers["methods"])
+    if layers := analysis.representations:
+        n = max(m.separation["cosine"][-1].n for m in layers.methods)
         over = f" ± is half of the 95 % interval over {n} seeds." if n > 1 else ""
         said.append(
-            f"R² is the class separation of the features before the head by cosine distance, on {layers['images']} "
+            f"R² is the class separation of the features before the head by cosine distance, on {layers.images} "
             f"test images.{over}"
         )
-    if predictions := analysis.get("predictions"):
+    if analysis.predictions:
         said.append(
             f"Most alike: the other method whose runs, of unlike seeds, most often predict the same on "
-            f"{predictions['images']} test images."
+            f"{analysis.predictions.images} test images."
         )
     said += [
-        f"Transfer to {_task(part)}: accuracy of a linear classifier on the features, {part['train']} training and "
-        f"{part['test']} test images."
-        for part in analysis.get("transfer", [])
+        f"Transfer to {_name(part)}: accuracy of a linear classifier on the features, {part.train} training and "
+        f"{part.test} test images."
+        for part in analysis.transfer
     ]
     said += [
-        f"{_folder(part)}: {ALL_METRICS[part['metric']].label} on {part['images']} images of {part['classes']} classes "
-        f"in {part['folder']}; predictions are among these classes."
-        for part in analysis.get("further", [])
+        f"{_folder(images)}: {ALL_METRICS[images.metric].label} on {images.images} images of {images.classes} classes "
+        f"in {images.folder}; predictions are among these classes."
+        for images in analysis.further
     ]
-    if found := analysis.get("corruptions"):
+    if found := analysis.corruptions:
         said.append(
-            f"mCE: mean corruption error in % of that of {found['baseline']}, 15 corruptions × 5 severities of "
-            f"{found['images']} test images; lower is better."
+            f"mCE: mean corruption error in % of that of {found.baseline}, 15 corruptions × 5 severities of "
+            f"{found.images} test images; lower is better."
         )
-    return said + [f"{p['method']}, seed {p['seed']}: not measured, {p['problem']}" for p in analysis["problems"]]
+    return said + [f"{p.method}, seed {p.seed}: not measured, {p.problem}" for p in analysis.problems]
 
 
-def print_analysis(analysis: Numbers, console: Console) -> None:
+def print_analysis(analysis: Analysis, console: Console) -> None:
     """The table and what its numbers are of."""
     header, rows = key_table(analysis, whole=False)
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=0)
@@ -139,7 +136,7 @@ def print_analysis(analysis: Numbers, console: Console) -> None:
         justify = "left" if title in ("method", ALIKE) else "right"
         table.add_column(Text(title), justify=justify, no_wrap=title != ALIKE)  # type: ignore[arg-type]
     for name, *cells in rows:
-        style = "cyan" if name == analysis["baseline"] else ""
+        style = "cyan" if name == analysis.baseline else ""
         table.add_row(Text(name, style=style), *map(Text, cells))
     console.print(table)
     console.print()
@@ -147,10 +144,10 @@ def print_analysis(analysis: Numbers, console: Console) -> None:
         console.print(Text(f"• {note}"))
 
 
-def analysis_markdown(analysis: Numbers) -> str:
+def analysis_markdown(analysis: Analysis) -> str:
     """analysis.md: the whole table with its notes."""
     header, rows = key_table(analysis)
     rule = f"| --- |{' ---: |' * (len(header) - 1)}"
     head, *body = (f"| {' | '.join(map(markdown, row))} |" for row in [header, *rows])
     said = [f"- {markdown(note)}" for note in notes(analysis)]
-    return "\n".join([f"# {markdown(analysis['question'])}", "", head, rule, *body, "", *said]) + "\n"
+    return "\n".join([f"# {markdown(analysis.question)}", "", head, rule, *body, "", *said]) + "\n"

@@ -16,6 +16,7 @@ from torch import Tensor
 
 from ...analysis import linear_probe
 from ...data import Split, Task, load_task, resize
+from ...store.analysis import AgainstSeparation, Matrix, MethodAccuracy, Transfer
 from ...train import Run, predict
 from .subjects import Numbers, Subject, by_method, drawn, estimate
 
@@ -86,23 +87,20 @@ def fit_images(images: Tensor, channels: int, size: tuple[int, int]) -> Tensor:
 
 def summarize_transfer(
     subjects: Sequence[Subject], found: Mapping[str, Numbers], other: Other, separation: Mapping[str, float]
-) -> Numbers:
+) -> Transfer:
     """Each method's accuracies, over seeds with an interval, and beside them the class separation of each run."""
-    first, methods, points = found[subjects[0].key], [], {}
+    first, methods = found[subjects[0].key], []
+    points: dict[str, Matrix] = {}
     for name, group in by_method(subjects).items():
         values = [found[s.key]["accuracy"] for s in group]
-        methods.append({"name": name, "accuracy": estimate(values)})
-        points[name] = [(separation[s.key], v) for s, v in zip(group, values, strict=True) if s.key in separation]
-    return {
-        "task": other.name,
-        "train": first["train"],
-        "test": first["test"],
-        "methods": methods,
-        "separation": {"runs": points, "rank_correlation": rank_correlation(points), "methods": len(points)},
-    }
+        methods.append(MethodAccuracy(name, estimate(values)))
+        both = ((separation[s.key], v) for s, v in zip(group, values, strict=True) if s.key in separation)
+        points[name] = tuple(both)
+    against = AgainstSeparation(points, rank_correlation(points), len(points))
+    return Transfer(other.name, first["train"], first["test"], tuple(methods), against)
 
 
-def rank_correlation(points: Mapping[str, Sequence[tuple[float, float]]]) -> float:
+def rank_correlation(points: Mapping[str, Sequence[Sequence[Any]]]) -> float:
     """Spearman's, between the two means of each method; not known for fewer than three methods.
 
     >>> rank_correlation({"a": [(0.1, 0.9)], "b": [(0.2, 0.8)], "c": [(0.3, 0.1), (0.5, 0.1)]})

@@ -10,12 +10,13 @@ import torch
 
 from ...core import Spec, card
 from ...norms import ExampleWeighing, tune_example_weight
+from ...store.analysis import ClassWeights, ExampleWeights, MethodAlpha, MethodWeights
 from ...train import Run
 from ...train.predict import EVALUATION_BATCH
 from .subjects import Numbers, Subject, by_method, estimates
 
 
-def class_weights(subjects: Sequence[Subject]) -> Numbers | None:
+def class_weights(subjects: Sequence[Subject]) -> ClassWeights | None:
     """The weight of each class under each weighting by class, and its effective number of samples; None if none is."""
     methods = []
     for name, group in by_method(subjects).items():
@@ -24,11 +25,9 @@ def class_weights(subjects: Sequence[Subject]) -> Numbers | None:
             continue
         built: Any = Spec.parse(text).build("weighting", class_counts=torch.tensor(counts), num_classes=len(counts))
         if hasattr(built, "class_weights"):
-            effective = effective_number(np.array(counts), built.beta) if hasattr(built, "beta") else None
-            methods.append({"name": name, "weighting": text, "weights": built.class_weights, "effective": effective})
-    if not methods:
-        return None
-    return {"counts": subjects[0].record.class_counts, "methods": methods}
+            effective = effective_number(np.array(counts), built.beta).tolist() if hasattr(built, "beta") else None
+            methods.append(MethodWeights(name, text, built.class_weights.tolist(), effective))
+    return ClassWeights(subjects[0].record.class_counts, tuple(methods)) if methods else None
 
 
 def effective_number(counts: np.ndarray, beta: float) -> np.ndarray:
@@ -68,12 +67,12 @@ def measure_alpha(network: Callable[[], Run], metric: str) -> Numbers:
     return {"metric": metric, "alphas": alphas, "scores": scores, "best": float(tuned), "images": len(valid)}
 
 
-def summarize_alpha(subjects: Sequence[Subject], found: dict[str, Numbers]) -> Numbers:
+def summarize_alpha(subjects: Sequence[Subject], found: dict[str, Numbers]) -> ExampleWeights:
     """Each method's curve over seeds."""
     methods = []
     for name, group in by_method(subjects).items():
         runs = [found[s.key] for s in group]
-        curve = estimates([run["scores"] for run in runs])
-        methods.append({"name": name, "metric": runs[0]["metric"], "curve": curve, "best": [r["best"] for r in runs]})
+        curve, best = estimates([run["scores"] for run in runs]), tuple(run["best"] for run in runs)
+        methods.append(MethodAlpha(name, runs[0]["metric"], curve, best))
     first = found[subjects[0].key]
-    return {"alphas": first["alphas"], "images": first["images"], "methods": methods}
+    return ExampleWeights(first["alphas"], first["images"], tuple(methods))

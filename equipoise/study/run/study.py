@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 
+from ...analysis.statistics.sequential import Rounds
 from ...core import EquipoiseError
 from ...core.words import counted
 from ...store import Store
@@ -25,8 +26,6 @@ from .listener import Listener
 from .tensorboard import TensorBoard
 from .workers import Workers
 
-ROUNDS = "sequential.json"  # the plan and the findings of a study that adds seeds in rounds
-
 
 class Interrupted(Exception):
     """The user pressed Ctrl-C; all that was done is kept."""
@@ -35,7 +34,7 @@ class Interrupted(Exception):
 def run_study(study: Study, store: Store, how: How, listener: Listener) -> Study:
     """Do every run that the store lacks; gives the study bound to its data. Raises `Interrupted` after a clean stop."""
     check_guard()
-    if (store.path / ROUNDS).exists() or _adds_seeds_in_rounds(store):
+    if store.holds(Rounds) or _adds_seeds_in_rounds(store):
         raise EquipoiseError(
             f"{store.path} holds a study that adds seeds in rounds, and its claims count on that: go on with "
             "--until-decided, or choose another folder with --out"

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from ...analysis.statistics.priority import ALL_METRICS
 from ...core import EquipoiseError
+from ...store import Sensitivity
+from ...store.sensitivity import Dial, TriedValue, TunedMethod
 from ...train import Recipe
 from ..study import Study
 from .axis import Axis
@@ -59,28 +60,21 @@ def is_edge(dial: str, axis: Axis, best: Trial, trials: Sequence[Trial]) -> bool
     return any(best.point[dial] == end and axis.beyond(near, end) is not None for near, end in sides)
 
 
-def sensitivity(outcome: Outcome) -> dict[str, Any]:
-    """Score against value for every dial of every method, as plain data for a figure.
-
-    Of each value tried: `marginal`, the best score with it, whatever the other dials were, and `slice`, the score with
-    the other dials at the chosen values (None where that was not tried). Pruned and failed trials are left out.
-    """
+def sensitivity(outcome: Outcome) -> Sensitivity:
+    """Score against value for every dial of every method; pruned and failed trials are left out."""
     metric = ALL_METRICS[outcome.study.metric]
-    return {
-        "metric": metric.name,
-        "higher_is_better": metric.higher_is_better,
-        "methods": [
-            {
-                "name": method.name,
-                "best": method.best and method.best.score.value,
-                "dials": [_dial(dial, axis, method, metric.name) for dial, axis in method.axes.items()],
-            }
-            for method in outcome.methods
-        ],
-    }
+    methods = (
+        TunedMethod(
+            name=method.name,
+            best=method.best.score.value if method.best else None,
+            dials=tuple(_dial(dial, axis, method, metric.name) for dial, axis in method.axes.items()),
+        )
+        for method in outcome.methods
+    )
+    return Sensitivity(metric.name, metric.higher_is_better, tuple(methods))
 
 
-def _dial(dial: str, axis: Axis, method: MethodOutcome, metric: str) -> dict[str, Any]:
+def _dial(dial: str, axis: Axis, method: MethodOutcome, metric: str) -> Dial:
     finished = [trial for trial in method.trials if trial.finished]
     points = []
     for value in axis.in_order({trial.point[dial] for trial in finished}):
@@ -88,20 +82,20 @@ def _dial(dial: str, axis: Axis, method: MethodOutcome, metric: str) -> dict[str
         marginal = best_trial(those, metric)
         alike = [t for t in those if method.best and {**t.point, dial: None} == {**method.best.point, dial: None}]
         points.append(
-            {
-                "value": value,
-                "marginal": marginal and marginal.score.value,
-                "slice": alike[0].score.value if alike else None,
-                "trials": len(those),
-            }
+            TriedValue(
+                value=value,
+                marginal=marginal.score.value if marginal else None,
+                slice=alike[0].score.value if alike else None,
+                trials=len(those),
+            )
         )
-    return {
-        "dial": dial,
-        "scale": axis.scale,
-        "chosen": method.best and method.best.point[dial],
-        "at_edge": dial in method.edges,
-        "points": points,
-    }
+    return Dial(
+        dial=dial,
+        scale=axis.scale,
+        chosen=method.best and method.best.point[dial],
+        at_edge=dial in method.edges,
+        points=tuple(points),
+    )
 
 
 def tuned_name(study: Study) -> str:

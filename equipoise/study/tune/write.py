@@ -18,7 +18,7 @@ from ... import __version__
 from ...analysis.statistics.priority import ALL_METRICS, WORDS
 from ...core.escaping import csv_cell
 from ...core.words import counted
-from ...store import SCHEMA, Store, now
+from ...store import Store, now
 from ...train import Recipe
 from ..study import Study
 from .outcome import MethodOutcome, Outcome, sensitivity, tuned_study
@@ -31,7 +31,7 @@ TUNED = "tuned.toml"
 def write_outcome(outcome: Outcome, store: Store) -> None:
     """Write what there is; raises where a method has no finished trial to write a study of."""
     store.write_text("trials.csv", trials_csv(outcome))
-    store.write_json("sensitivity.json", {"schema": SCHEMA, **sensitivity(outcome)})
+    store.write(sensitivity(outcome))
     store.write_text(TUNED, tuned_toml(outcome))
 
 

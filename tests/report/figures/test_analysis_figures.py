@@ -44,9 +44,11 @@ def analysis():
     block = [[0.9, 0.5, 0.2], [0.5, 0.8, 0.3], [0.2, 0.3, 0.7]]
     errors = {"fog": [e(0.2 + 0.1 * s) for s in range(5)], "snow": [e(0.3)] * 5}
     return {
-        "schema": 1, "study": "digits_demo", "question": "?", "baseline": "plain", "asked_images": 50, "problems": [],
+        "schema": 1, "made_by": "0.1.0", "study": "digits_demo", "question": "?", "baseline": "plain",
+        "asked_images": 50, "problems": [],
         "predictions": {
-            "images": 300, "runs": runs, "same_top1": pairs, "order": [0, 1, 3, 2], "tree": tree, "methods": NAMES,
+            "images": 300, "runs": runs, "same_top1": pairs, "both_right_or_wrong": pairs,
+            "same_error": pairs, "order": [0, 1, 3, 2], "tree": tree, "methods": NAMES,
             "between": {name: pairs for name in ("same_top1", "both_right_or_wrong", "same_error")},
             "ensembles": {"voters": 3, "methods": NAMES, "accuracy": pairs, "alone": [0.7, 0.8, 0.8, 0.7]},
         },
@@ -276,8 +278,7 @@ def test_sections_of_what_was_analyzed(store, results, analysis):
 
 
 def test_only_what_is_there(store, results, analysis):
-    for part in ("transfer", "corruptions", "weights", "alpha"):
-        analysis[part] = None
+    analysis |= {"transfer": [], "corruptions": None, "weights": None, "alpha": None}
     analysis["predictions"]["ensembles"] = analysis["representations"]["cka"] = None
     for m in analysis["representations"]["methods"]:
         del m["hardness"], m["spectra"]["head"]
@@ -302,10 +303,44 @@ def test_one_seed_has_no_bands(store, results, analysis):
     assert "over 1 seed," in str(found["representations"].figures)
 
 
-@pytest.mark.parametrize("broken", [{}, {"predictions": 3}, {"representations": {"methods": []}}, {"transfer": [{}]}])
-def test_what_another_version_wrote_makes_no_section(store, results, broken):
-    store.write_json("analysis.json", broken)
-    assert further(store, results) == []
+@pytest.mark.parametrize(
+    ("part", "broken", "name", "said"),
+    [
+        ("predictions", 3, "similarity", "predictions: 3 stands where a table should"),
+        ("representations", {"methods": []}, "representations", "images, cka, embedding, class_names are not in it"),
+        ("transfer", [{}], "transfer", "task, train, test, methods are not in it"),
+        ("weights", {"counts": [1, 2, 3], "methods": "no"}, "weights", "'no' stands where a list should"),
+    ],
+)
+def test_a_part_of_another_shape_is_said_in_its_place(store, analysis, part, broken, name, said):
+    """And all others are shown."""
+    store.write_json("analysis.json", analysis | {part: broken})
+    found = further(store, collect(store))
+    assert [s.name for s in found] == list(SECTIONS)
+    (told,) = [s for s in found if not s.figures]
+    assert told.name == name and said in told.sentence and "'equipoise analyze' writes it again" in told.sentence
+    page = write_report(store).read_text()
+    assert f'href="#{name}"' in page and "This cannot be shown" in page
+
+
+def test_parts_that_do_not_fit_together_are_said(store, results, analysis):
+    """Each value is of its type, but a run is counted that is not there; a method has no layers."""
+    analysis["predictions"]["order"] = [0, 1, 3, 9]
+    analysis["representations"]["methods"] = []
+    store.write_json("analysis.json", analysis)
+    found = {s.name: s for s in further(store, results)}
+    assert list(found) == list(SECTIONS)
+    for name, part in (("similarity", "predictions"), ("representations", "representations")):
+        assert f"what is in {part} does not fit together" in found[name].sentence
+
+
+@pytest.mark.parametrize(
+    ("content", "said"), [({}, "made_by, study, question"), ({"schema": 99}, "written by a newer version")]
+)
+def test_a_file_that_cannot_be_read_at_all_is_said_once(store, results, content, said):
+    store.write_json("analysis.json", content)
+    (told,) = further(store, results)
+    assert told.name == "analysis" and said in told.sentence
 
 
 def test_a_network_with_other_layers_is_stretched(store, results, analysis):

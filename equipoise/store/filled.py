@@ -1,0 +1,59 @@
+"""A document from what JSON gave: the types of a frozen dataclass's fields say what must stand there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import MISSING, fields, is_dataclass
+from functools import cache, partial
+from types import UnionType
+from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from .shapes import items, maybe, number, table, text, truth, whole
+
+T = TypeVar("T")
+Reader = Callable[[Any], Any]
+
+_SIMPLE: dict[Any, Reader] = {str: text, int: whole, float: number, bool: truth, Any: lambda value: value}
+
+
+def filled(kind: type[T], plain: Any) -> T:
+    """An object of `kind`, whose fields are texts, numbers, truth values, tuples, dicts, such objects, or one or None.
+
+    Fields with a default may be absent, names it does not know are passed over; all else is a ValueError that says
+    where it is.
+    """
+    given: dict[str, Any] = table(plain)
+    readers, required = _fields_of(kind)  # type: ignore[arg-type]  # classes can be hashed
+    if lacking := [name for name in required if name not in given]:
+        raise ValueError(f"{', '.join(lacking)} {'is' if len(lacking) == 1 else 'are'} not in it")
+    return kind(**{name: _read(name, given, read) for name, read in readers.items() if name in given})
+
+
+def _read(name: str, given: dict[str, Any], read: Reader) -> Any:
+    try:
+        return read(given[name])
+    except ValueError as error:
+        raise ValueError(f"{name}: {error}") from None
+
+
+@cache
+def _fields_of(kind: Any) -> tuple[dict[str, Reader], tuple[str, ...]]:
+    """The reader of each field, and the names of those that must be there."""
+    hints = get_type_hints(kind)
+    required = (f.name for f in fields(kind) if f.default is MISSING and f.default_factory is MISSING)
+    return {f.name: _reader(hints[f.name]) for f in fields(kind)}, tuple(required)
+
+
+def _reader(wanted: Any) -> Reader:
+    if wanted in _SIMPLE:
+        return _SIMPLE[wanted]
+    if isinstance(wanted, type) and is_dataclass(wanted):
+        return partial(filled, wanted)
+    inner = get_args(wanted)
+    if get_origin(wanted) is tuple:
+        return partial(items, read=_reader(inner[0]))
+    if get_origin(wanted) is dict:
+        return partial(table, read=_reader(inner[1]))
+    if get_origin(wanted) in (Union, UnionType):
+        return maybe(_reader(inner[0]))
+    raise TypeError(f"a document has no field of type {wanted}")

@@ -1,0 +1,57 @@
+"""sensitivity.json: how validation scores depend on each dial that `equipoise tune` tried."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from .filled import filled
+
+
+@dataclass(frozen=True)
+class TriedValue:
+    """A value of a dial with its scores; None where there is none.
+
+    `marginal` is the best score with it, whatever the other dials were; `slice` the score with the other dials as
+    chosen.
+    """
+
+    value: Any
+    marginal: float | None
+    slice: float | None
+    trials: int
+
+
+@dataclass(frozen=True)
+class Dial:
+    dial: str
+    scale: str
+    chosen: Any
+    at_edge: bool
+    points: tuple[TriedValue, ...]
+
+
+@dataclass(frozen=True)
+class TunedMethod:
+    name: str
+    best: float | None
+    dials: tuple[Dial, ...]
+
+
+@dataclass(frozen=True)
+class Sensitivity:
+    """Every dial of every method."""
+
+    metric: str
+    higher_is_better: bool
+    methods: tuple[TunedMethod, ...]
+
+    FILE = "sensitivity.json"
+
+    @classmethod
+    def from_dict(cls, plain: Mapping[str, Any]) -> Sensitivity:
+        return filled(cls, plain)
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
