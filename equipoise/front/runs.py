@@ -13,10 +13,7 @@ from ..study import (
     Budget,
     How,
     Listener,
-    RunTimes,
     Study,
-    bound,
-    forecast,
     run_study,
     run_until_decided,
     usual_listener,
@@ -57,13 +54,10 @@ def run(
     how = How.on(device, workers, compiled=compiled, fast=fast, tensorboard=tensorboard)
     if retry:
         store.forget_failures()
-    asked = bound(asked, store)
     if until_decided:
         budget = until_decided if isinstance(until_decided, Budget) else Budget()
         run_until_decided(asked, store, how, listener, budget, peek=peek)
     else:
-        if said := forecast(asked, RunTimes(store, how.device, quick=True), how.workers):
-            listener.say(said)
         run_study(asked, store, how, listener)
     return Results(store)
 

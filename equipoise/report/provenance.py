@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from ..core.times import duration
 from ..store import Opened
 from .data import data_notes
-from .render.words import duration
 from .results import Results
 from .seal import seal_notes
 

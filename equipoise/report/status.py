@@ -13,10 +13,11 @@ from rich.table import Table
 from rich.text import Text
 
 from ..analysis.statistics.priority import ALL_METRICS
+from ..core.times import duration
 from ..store import Record, Store
 from ..store.underway import UnderWay, read_note
 from .collect import estimate
-from .render.words import duration, interval, title_of, value
+from .render.words import interval, title_of, value
 from .results import Estimate
 from .seal import rounds_of
 

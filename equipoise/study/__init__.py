@@ -7,7 +7,8 @@ require("a study", "scipy", "safetensors", "jinja2", "rich")
 
 from .binding import bound
 from .plan.cost import RunTimes
-from .plan.plan import find_spread, forecast, print_looks, print_plan
+from .plan.forecast import forecast
+from .plan.plan import find_spread, print_looks, print_plan
 from .plan.rounds import Budget, new_rounds, run_until_decided
 from .presets import PRESETS, Preset, expand_preset
 from .probe import Asked, analyze_study, print_analysis

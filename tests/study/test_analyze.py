@@ -19,6 +19,7 @@ from equipoise.analysis import ensemble_matrix
 from equipoise.cli import app
 from equipoise.core import EquipoiseError
 from equipoise.data import load_task
+from equipoise.imbalance.weightings.effective_number import effective_number
 from equipoise.report import write_report
 from equipoise.store import Analysis, Store
 from equipoise.study import Asked, How, Interrupted, Listener, Study, analyze_study, jobs_of
@@ -30,7 +31,6 @@ from equipoise.study.probe.predictions import between_methods
 from equipoise.study.probe.predictor import predictor_of
 from equipoise.study.probe.subjects import Subject, drawn, estimate, few_of, network_of, plain, subjects_of
 from equipoise.study.probe.transfer import Other, fit_images
-from equipoise.study.probe.weights import effective_number
 from equipoise.study.run.job import do
 from equipoise.train import Recipe, predict
 
@@ -313,8 +313,8 @@ def test_weights_and_effective_numbers(analyzed):
     assert method["name"] == "weighted" and method["effective"] == pytest.approx(numbers, rel=1e-5)
     inverse = [1 / e for e in numbers]
     assert method["weights"] == pytest.approx([10 * w / sum(inverse) for w in inverse], rel=1e-4)
-    assert effective_number(np.array([3, 1]), 0.0).tolist() == [1, 1]
-    assert effective_number(np.array([3, 1]), 1.0).tolist() == [3, 1]
+    assert effective_number(torch.tensor([3, 1]), 0.0).tolist() == [1, 1]
+    assert effective_number(torch.tensor([3, 1]), 1.0).tolist() == [3, 1]
 
 
 def test_curves_of_the_example_weight(analyzed):

@@ -11,6 +11,16 @@ from ...core import checks, register
 from ._class_weights import ClassWeighting, sum_to_num_classes, weight_type
 
 
+def effective_number(n: Tensor, beta: float) -> Tensor:
+    """E_n = (1 - β^n) / (1 - β) of class counts (C,), in float64; n in the limit of β = 1.
+
+    >>> effective_number(torch.tensor([1, 2]), 0.5)
+    tensor([1.0000, 1.5000], dtype=torch.float64)
+    """
+    n = n.double()
+    return n**beta if beta in (0, 1) else -torch.expm1(n * math.log(beta)) / (1 - beta)
+
+
 def effective_number_weights(class_counts: checks.Counts, beta: float = 0.9999) -> Tensor:
     """Class weights (C,) that sum to C. See `EffectiveNumber`."""
     return _weights(checks.counts(class_counts), checks.between("beta", beta, 0, 1)).to(weight_type())

@@ -13,6 +13,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from ...core.escaping import visible
+from ...core.times import duration
 from ..collect import flat
 from ..data import data_notes, sizes
 from ..figures import (
@@ -31,7 +32,7 @@ from ..seal import seal_notes
 from ..sections.section import Section, Sorted
 from .svg import both, colour, marker
 from .tables import metric_table, pair_table, ranked_table
-from .words import duration, last_line, number, title_of
+from .words import last_line, number, title_of
 
 MANY_METHODS = 8  # more lines than this in one figure cannot be told apart
 MOST_PAIRS = 200  # rows of the table of all pairs

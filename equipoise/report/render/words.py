@@ -76,17 +76,6 @@ def heading(name: str) -> str:
     return f"{HEADINGS.get(name) or title_of(name)}\u00a0{unit}".rstrip()
 
 
-def duration(seconds: float) -> str:
-    """
-    >>> duration(4.2), duration(75), duration(8000)
-    ('4.2 s', '1 min 15 s', '2 h 13 min')
-    """
-    if seconds < 60:
-        return f"{seconds:.1f} s"
-    minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
-
-
 def cut(text: str, length: int) -> str:
     return text if len(text) <= length else text[: length - 1] + "…"
 

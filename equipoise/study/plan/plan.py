@@ -18,15 +18,15 @@ from ...analysis.statistics.sequential import Rounds
 from ...analysis.statistics.tests import smallest_n_for_claim
 from ...analysis.statistics.verdict import Verdict
 from ...core import EquipoiseError
+from ...core.times import about
 from ...core.words import counted
 from ...store import Store
-from ..run.hardware import device_name
 from ..run.job import jobs_of
 from ..study import Study
-from .cost import Cost, RunTimes
-from .rounds import ALPHA, paired_scores
+from .cost import RunTimes
+from .forecast import ALPHA, LIKELY, percent, time_words, too_few
+from .rounds import paired_scores
 
-LIKELY = 0.8  # the chance with which a difference should be shown
 LEAST_PAIRS = 3  # that a spread is taken from
 EFFECTS = (0.5, 0.75, 1.0, 1.5, 2.0, 3.0)  # times the spread
 
@@ -88,24 +88,6 @@ def _pooled(spreads: Sequence[float]) -> float:
 # -- words -------------------------------------------------------------------------------------------------------------
 
 
-def forecast(study: Study, times: RunTimes, workers: int) -> str:
-    """Cost and power in two sentences; nothing where nothing is to be done."""
-    cost = times.cost(jobs_of(recipe for _, recipe in study.recipes()), workers)
-    comparisons, n = len(study.methods) - 1, len(study.seeds)
-    if not cost.runs:
-        return ""
-    said = f"{counted(cost.runs, 'training')} to do, {_time(cost, times)}."
-    if not comparisons:
-        return said
-    effect = detectable_effect(n, LIKELY, ALPHA, comparisons)
-    if math.isinf(effect):
-        return f"{said} {_too_few(n, comparisons)}"
-    return (
-        f"{said} With {counted(n, 'seed')} a difference of {effect:.1f} times its spread from seed to seed has a "
-        f"chance of {_percent(LIKELY)} to be shown."
-    )
-
-
 def print_plan(study: Study, times: RunTimes, workers: int, spread: Spread, console: Console) -> None:
     """What each method costs, and the chance that differences of several sizes are shown."""
     comparisons, n = len(study.methods) - 1, len(study.seeds)
@@ -116,29 +98,29 @@ def print_plan(study: Study, times: RunTimes, workers: int, spread: Spread, cons
     _print_cost(study, times, workers, console)
     console.print(f"\nDifferences vary from seed to seed by {_amount(study, spread.value)}: {escape(spread.source)}.")
     if n < (least := smallest_n_for_claim(ALPHA, comparisons)):
-        console.print(_too_few(n, comparisons))
-    table = _right("a true difference of", f"is shown by {counted(max(n, least), 'seed')}", f"for {_percent(LIKELY)}")
+        console.print(too_few(n, comparisons))
+    table = _right("a true difference of", f"is shown by {counted(max(n, least), 'seed')}", f"for {percent(LIKELY)}")
     for effect in EFFECTS:
         chance = claim_power(max(n, least), effect, ALPHA, comparisons)
         needed = pairs_needed(effect, LIKELY, ALPHA, comparisons)
         table.add_row(
-            _amount(study, effect * spread.value), _percent(chance), counted(needed, "seed") if needed else "too many"
+            _amount(study, effect * spread.value), percent(chance), counted(needed, "seed") if needed else "too many"
         )
     console.print(table)
-    console.print(f"Where nothing differs, the chance of any false claim is at most {_percent(ALPHA)}.")
+    console.print(f"Where nothing differs, the chance of any false claim is at most {percent(ALPHA)}.")
 
 
 def print_looks(study: Study, rounds: Rounds, times: RunTimes, workers: int, spread: Spread, console: Console) -> None:
     """The rounds of `--until-decided`: what each costs if no method is dropped, and what it can show."""
     comparisons, looks = len(study.methods) - 1, rounds.looks
     console.print("\nWith --until-decided, if no method is dropped before:")
-    table = _right("look", "seeds", "trainings", "time", "error it may spend", f"shown with {_percent(LIKELY)}")
+    table = _right("look", "seeds", "trainings", "time", "error it may spend", f"shown with {percent(LIKELY)}")
     for look, (n, share) in enumerate(zip(looks.seeds, looks.shares, strict=True), start=1):
         until = replace(study, seeds=rounds.seeds[:n])
         cost = times.cost(jobs_of(recipe for _, recipe in until.recipes()), workers)
         effect = detectable_effect(n, LIKELY, ALPHA * share, comparisons)
         shown = _amount(study, effect * spread.value)
-        table.add_row(str(look), str(n), str(cost.runs), _about(cost.wall), f"{100 * ALPHA * share:.2g} %", shown)
+        table.add_row(str(look), str(n), str(cost.runs), about(cost.wall), f"{100 * ALPHA * share:.2g} %", shown)
     console.print(table)
 
 
@@ -146,39 +128,10 @@ def _print_cost(study: Study, times: RunTimes, workers: int, console: Console) -
     table = _right("method", "a run takes")
     table.columns[0].justify = "left"
     for name, recipe in study.methods.items():
-        table.add_row(escape(name), "nothing more" if recipe.posthoc else _about(times.seconds(recipe)))
+        table.add_row(escape(name), "nothing more" if recipe.posthoc else about(times.seconds(recipe)))
     console.print(table)
     cost = times.cost(jobs_of(recipe for _, recipe in study.recipes()), workers)
-    console.print(escape(f"{counted(cost.runs, 'training')} to do, {_time(cost, times)}."))
-
-
-def _too_few(n: int, comparisons: int) -> str:
-    least = smallest_n_for_claim(ALPHA, comparisons)
-    return f"{counted(n, 'seed')} cannot support any claim about {comparisons + 1} methods; {least} can."
-
-
-def _time(cost: Cost, times: RunTimes) -> str:
-    where = f"with {counted(cost.workers, 'worker')} on {device_name(times.device)}"
-    if math.isnan(cost.wall):
-        return f"{where}; how long that takes could not be measured ({times.problem})"
-    roughly = "at most" if times.device.type == "cuda" else "about"  # side by side on a GPU they cost less
-    return f"{roughly} {_about(cost.wall)} {where}"
-
-
-def _about(seconds: float) -> str:
-    """
-    >>> [_about(seconds) for seconds in (0.42, 48, 340, 9000)]
-    ['0.4 s', '48 s', '6 min', '2.5 h']
-    """
-    if math.isnan(seconds):
-        return "not known"
-    if seconds < 60:
-        return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.0f} %"
+    console.print(escape(f"{counted(cost.runs, 'training')} to do, {time_words(cost, times)}."))
 
 
 def _amount(study: Study, value: float) -> str:

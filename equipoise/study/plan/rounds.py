@@ -35,8 +35,8 @@ from ..run.listener import Listener
 from ..run.study import do_runs
 from ..study import Study
 from .cost import RunTimes
+from .forecast import ALPHA
 
-ALPHA = 0.05
 ROOM = 4  # times the fewest seeds that can support a claim: the most a plan has, where no budget says otherwise
 
 Recipes = list[tuple[str, Recipe]]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import math
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ import torch
 from torch import Tensor
 
 from ...analysis import linear_probe
+from ...analysis.statistics.correlation import rank_correlation
 from ...data import Split, Task, load_task, resize
 from ...store.analysis import AgainstSeparation, Matrix, MethodAccuracy, Transfer
 from ...train import Run, predict
@@ -98,19 +98,3 @@ def summarize_transfer(
         points[name] = tuple(both)
     against = AgainstSeparation(points, rank_correlation(points), len(points))
     return Transfer(other.name, first["train"], first["test"], tuple(methods), against)
-
-
-def rank_correlation(points: Mapping[str, Sequence[Sequence[Any]]]) -> float:
-    """Spearman's, between the two means of each method; not known for fewer than three methods.
-
-    >>> rank_correlation({"a": [(0.1, 0.9)], "b": [(0.2, 0.8)], "c": [(0.3, 0.1), (0.5, 0.1)]})
-    -1.0
-    """
-    from scipy.stats import rankdata
-
-    if len(points) < 3:
-        return math.nan
-    x, y = (rankdata([np.mean([p[k] for p in own]) for own in points.values()]) for k in (0, 1))
-    if x.std() == 0 or y.std() == 0:
-        return math.nan
-    return float(np.corrcoef(x, y)[0, 1].round(6))

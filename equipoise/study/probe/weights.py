@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
 import torch
 
 from ...core import Spec, card
+from ...imbalance.weightings.effective_number import effective_number
 from ...norms import ExampleWeighing, tune_example_weight
 from ...store.analysis import ClassWeights, ExampleWeights, MethodAlpha, MethodWeights
 from ...train import Run
@@ -25,21 +25,11 @@ def class_weights(subjects: Sequence[Subject]) -> ClassWeights | None:
             continue
         built: Any = Spec.parse(text).build("weighting", class_counts=torch.tensor(counts), num_classes=len(counts))
         if hasattr(built, "class_weights"):
-            effective = effective_number(np.array(counts), built.beta).tolist() if hasattr(built, "beta") else None
-            methods.append(MethodWeights(name, text, built.class_weights.tolist(), effective))
+            effective = (
+                tuple(effective_number(torch.tensor(counts), built.beta).tolist()) if hasattr(built, "beta") else None
+            )
+            methods.append(MethodWeights(name, text, tuple(built.class_weights.tolist()), effective))
     return ClassWeights(subjects[0].record.class_counts, tuple(methods)) if methods else None
-
-
-def effective_number(counts: np.ndarray, beta: float) -> np.ndarray:
-    """E_n = (1 - β^n) / (1 - β), and n in the limit of β = 1.
-
-    >>> effective_number(np.array([1, 2]), 0.5)
-    array([1. , 1.5])
-    """
-    n = counts.astype(np.float64)
-    if beta in (0, 1):
-        return n**beta
-    return -np.expm1(n * np.log(beta)) / (1 - beta)
 
 
 # -- the example weight ----------------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from statistics import fmean
 
+from ...core.times import clock
 from .workers import Event
 
 
@@ -47,7 +48,7 @@ class Pace:
     def words(self, taken: float, now: float) -> str:
         """Time taken and left, in words."""
         left = self.left(now)
-        return f"{minutes(taken)} taken, {'?' if left is None else minutes(left)} left"
+        return f"{clock(taken)} taken, {'?' if left is None else clock(left)} left"
 
     def begun(self, key: str, at: float) -> None:
         self.runs[key] = _Run(first=(at, 0.0), last=(at, 0.0))
@@ -89,12 +90,3 @@ def _left(run: _Run, usual: float, now: float) -> float:
     seconds = usual if run.seconds is None else run.seconds
     at, share = run.last or (now, 0.0)
     return max(0.0, (1 - share) * seconds - (now - at))
-
-
-def minutes(seconds: float) -> str:
-    """
-    >>> minutes(80), minutes(3 * 3600 + 61)
-    ('1:20', '3:01:01')
-    """
-    whole, rest = divmod(int(seconds), 60)
-    return f"{whole}:{rest:02d}" if whole < 60 else f"{whole // 60}:{whole % 60:02d}:{rest:02d}"

@@ -18,6 +18,8 @@ from ...store import Store
 from ...store.lock import at_work
 from ...train import Recipe
 from ..binding import bind
+from ..plan.cost import RunTimes
+from ..plan.forecast import forecast
 from ..study import Study
 from .child import check_guard
 from .how import How
@@ -40,6 +42,8 @@ def run_study(study: Study, store: Store, how: How, listener: Listener) -> Study
             "--until-decided, or choose another folder with --out"
         )
     study = bind(study, store, listener.say)
+    if said := forecast(study, RunTimes(store, how.device, quick=True), how.workers):
+        listener.say(said)
     how = replace(how, watch_classes=study.progress)
     with at_work(store.create(), study.to_dict()):
         if not do_runs(study.recipes(), store, how, listener):
