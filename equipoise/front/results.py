@@ -13,8 +13,7 @@ import numpy as np
 
 from ..analysis import Verdict
 from ..core import EquipoiseError, known
-from ..report import Estimate, Method, collect, ranked_table, still_to_do, write_report
-from ..report import Results as Collected
+from ..report import Collected, Estimate, Method, collect, ranked_table, still_to_do, write_report
 from ..store import Store
 from ..study import TrainedNetwork, best_device, trained_network
 

@@ -5,23 +5,23 @@ from ..core.extras import require
 require("a report", "scipy", "jinja2", "rich")
 
 from .collect import collect
+from .collected import Collected, Estimate, Method, Run
 from .render.latex import render_latex
 from .render.markdown import render_grid, render_markdown
 from .render.page import render_page
 from .render.paper import Grid, paper_table, table_by_ratio, table_csv
 from .render.tables import class_table, ranked_table, results_csv
 from .render.write import print_grid, print_verdict, terminal_table, write_by_ratio, write_report
-from .results import Estimate, Method, Results, Run
 from .seal import seal_notes, still_to_do
 from .sections import SECTIONS, Section, sections_of
 from .status import Status, print_status, status_of
 
 __all__ = [
     "SECTIONS",
+    "Collected",
     "Estimate",
     "Grid",
     "Method",
-    "Results",
     "Run",
     "Section",
     "Status",

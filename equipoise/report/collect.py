@@ -1,4 +1,4 @@
-"""From a store to `Results`: what a report shows, computed once, for every table, figure and page to read.
+"""From a store to `Collected`: what a report shows, computed once, for every table, figure and page to read.
 
 All statistics are those of `equipoise.analysis`. A run that is not there, or failed, is NaN; nothing here stops for it.
 """
@@ -30,13 +30,13 @@ from ..analysis.statistics.priority import ALL_METRICS, Priority, score
 from ..analysis.statistics.sequential import Rounds
 from ..core import EquipoiseError
 from ..store import Damaged, Store, StudyDocument
+from .collected import Bin, Collected, Estimate, Method, Run
 from .data import refuse_unlike_data
 from .family import Before
-from .results import Bin, Estimate, Method, Results, Run
 from .seal import rounds_of, still_to_do
 
 
-def collect(store: Store) -> Results:
+def collect(store: Store) -> Collected:
     """Read the study of `store`, open its test outputs, and compute what the report says."""
     study, rounds = _study(store), rounds_of(store)
     refuse_unlike_data(study, store)
@@ -52,7 +52,7 @@ def collect(store: Store) -> Results:
     class_names = first.class_names if first else ()
     leaders = _leaders(runs, verdict)
     methods = [_method(study, rank, result, runs, class_names, leaders) for rank, result in enumerate(verdict.methods)]
-    return Results(
+    return Collected(
         name=study.name,
         question=study.question,
         baseline=study.baseline,

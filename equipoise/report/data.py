@@ -8,7 +8,7 @@ from typing import Any
 
 from ..core import EquipoiseError, Spec
 from ..store import Record, Store, StudyDocument
-from .results import Results
+from .collected import Collected
 
 
 def refuse_unlike_data(study: StudyDocument, store: Store) -> None:
@@ -46,13 +46,13 @@ def recipe_of_data(recipe: Mapping[str, Any]) -> dict[str, Any]:
     return {**recipe, "task": {**task, "name": name}}
 
 
-def untested_classes(results: Results) -> list[str]:
+def untested_classes(results: Collected) -> list[str]:
     """Names of the classes that no test image is of."""
     tested = {label for run in results.finished for label, _ in run.confusion}
     return [name for label, name in enumerate(results.class_names) if label not in tested] if tested else []
 
 
-def data_notes(results: Results) -> list[str]:
+def data_notes(results: Collected) -> list[str]:
     """Sentences on what the test set cannot tell; none where it has images of every class."""
     absent = untested_classes(results)
     if not absent:
@@ -65,7 +65,7 @@ def data_notes(results: Results) -> list[str]:
     ]
 
 
-def sizes(results: Results) -> str:
+def sizes(results: Collected) -> str:
     """How unlike the classes are in size, as they were trained on.
 
     >>> from types import SimpleNamespace

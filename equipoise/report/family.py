@@ -17,8 +17,8 @@ from ..analysis.statistics.family import Asked, Family, Stage, family_of
 from ..analysis.statistics.priority import ALL_METRICS
 from ..analysis.statistics.sequential import Rounds
 from ..store import Compared, Comparison, MethodDocument, Opened, StudyDocument, now
+from .collected import Run
 from .data import recipe_of_data
-from .results import Run
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,8 @@ from markupsafe import Markup
 
 from ..analysis import holm, mean_interval, sign_flip_test
 from ..analysis.statistics.priority import ALL_METRICS
+from .collected import Collected, Method
 from .render.words import is_share, title_of
-from .results import Method, Results
 
 MOST_CLASSES = 200  # beyond, the differences class by class are left out of the page
 
@@ -36,7 +36,7 @@ class Pair:
     p_all: float
 
 
-def all_pairs(results: Results) -> list[Pair]:
+def all_pairs(results: Collected) -> list[Pair]:
     """All pairs, in the order of the ranking; NaN where they share no seed."""
     chosen = list(combinations(results.methods, 2))
     gains = [_gain(a, b, results.metric) for a, b in chosen]
@@ -52,7 +52,7 @@ def _gain(first: Method, second: Method, metric: str) -> np.ndarray:
     return difference[np.isfinite(difference)]
 
 
-def embedded(results: Results, pairs: list[Pair]) -> Markup:
+def embedded(results: Collected, pairs: list[Pair]) -> Markup:
     """What compare.js needs to draw a comparison, as JSON that cannot end the script element it stands in."""
     content = {
         "metric": {
@@ -76,11 +76,11 @@ def embedded(results: Results, pairs: list[Pair]) -> Markup:
     return Markup(text)
 
 
-def _classes(results: Results) -> list[int]:
+def _classes(results: Collected) -> list[int]:
     return results.by_size if len(results.class_names) <= MOST_CLASSES else []
 
 
-def _method(method: Method, results: Results) -> dict[str, Any]:
+def _method(method: Method, results: Collected) -> dict[str, Any]:
     e = method.estimates[results.metric]
     classes = _classes(results) if method.per_class else []
     return {

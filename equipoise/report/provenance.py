@@ -6,12 +6,12 @@ from collections.abc import Iterable
 
 from ..core.times import duration
 from ..store import Opened
+from .collected import Collected
 from .data import data_notes
-from .results import Results
 from .seal import seal_notes
 
 
-def provenance(results: Results) -> list[tuple[str, str]]:
+def provenance(results: Collected) -> list[tuple[str, str]]:
     """(what, text) pairs, in the order to be read; only facts of the store, so that the same store says the same."""
     records = results.records
     ended = sorted(record.ended for record in records)
@@ -39,7 +39,7 @@ def provenance(results: Results) -> list[tuple[str, str]]:
     return facts
 
 
-def devices(results: Results) -> str:
+def devices(results: Collected) -> str:
     """Each device that runs were done on, once."""
     return ", ".join(dict.fromkeys(record.device for record in results.records))
 

@@ -17,8 +17,8 @@ from ..core.times import duration
 from ..store import Record, Store
 from ..store.underway import UnderWay, read_note
 from .collect import estimate
+from .collected import Estimate
 from .render.words import interval, title_of, value
-from .results import Estimate
 from .seal import rounds_of
 
 STATES = ("finished", "under way", "failed", "to do")

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from equipoise.analysis import METRICS
-from equipoise.report import Results, collect, render_page, sections_of
+from equipoise.report import Collected, collect, render_page, sections_of
 from equipoise.store import Comparison, Record, Store, StudyDocument
 
 CLASS_COUNTS = (400, 287, 205, 147, 105, 75, 54, 39, 28, 20)
@@ -121,13 +121,13 @@ def _made(tmp_path_factory) -> Store:
 
 
 @pytest.fixture(scope="session")
-def results(tmp_path_factory, _made) -> Results:
+def results(tmp_path_factory, _made) -> Collected:
     """What the study comes to, for tests that only read."""
     return collect(Store(shutil.copytree(_made.path, tmp_path_factory.mktemp("read") / "study")))
 
 
 @pytest.fixture(scope="session")
-def eight(tmp_path_factory) -> Results:
+def eight(tmp_path_factory) -> Collected:
     """The same with eight seeds, from which on claims can be made of three methods."""
     return collect(make_store(tmp_path_factory.mktemp("eight") / "study", seeds=8))
 

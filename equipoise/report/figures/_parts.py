@@ -9,9 +9,9 @@ from typing import TypeVar
 
 from markupsafe import Markup
 
+from ..collected import Collected, Estimate, Method
 from ..render.svg import Scale, decimals, line, path, tag
 from ..render.words import cut, interval, number, value
-from ..results import Estimate, Method, Results
 
 NOTHING = Markup("")
 PANEL, LEFT, RIGHT, TOP, BOTTOM = 372.0, 38.0, 364.0, 30.0, 208.0  # a panel's width, and where its plot lies
@@ -48,7 +48,7 @@ def bar(x: Scale, low: float, high: float, y: float) -> Markup:
     return tag("path", class_="range", d=path([(x(low), y), (x(high), y)]) + "".join(ends))
 
 
-def back_to_front(results: Results) -> list[Method]:
+def back_to_front(results: Collected) -> list[Method]:
     """The best method is drawn last, on top."""
     return sorted(results.methods, key=lambda m: -m.rank)
 

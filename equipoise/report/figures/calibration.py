@@ -6,16 +6,16 @@ import math
 
 from markupsafe import Markup
 
+from ..collected import Bin, Collected, Method
 from ..render.svg import Scale, drawing, line, marker, path, series, tag
 from ..render.words import number, value
-from ..results import Bin, Method, Results
 from ._parts import LEFT, NOTHING, PANEL, RIGHT, TOP, back_to_front, heading, rules
 
 FOOT = 262.0  # lower than other panels: the plot is near square
 FEWEST = 0.004  # of all samples; a bin with fewer is noise, and has no mark
 
 
-def reliability_plot(results: Results) -> Markup:
+def reliability_plot(results: Collected) -> Markup:
     """A panel of the reliability of all methods."""
     shown = [m for m in back_to_front(results) if m.reliability]
     if not shown:

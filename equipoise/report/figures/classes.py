@@ -7,16 +7,16 @@ from collections.abc import Iterable, Sequence
 
 from markupsafe import Markup
 
+from ..collected import Collected, Estimate, Method
 from ..render.svg import Scale, drawing, line, marker, path, series, tag
 from ..render.words import cut, number
-from ..results import Estimate, Method, Results
 from ._parts import BOTTOM, LEFT, MANY_CLASSES, NOTHING, PANEL, RIGHT, TOP, back_to_front, heading, rules, runs_of, said
 
 GROUPS = 10  # of many classes, neighbours by size are drawn as so many means
 BARS = 20
 
 
-def size_plot(results: Results, wide: bool = True) -> Markup:
+def size_plot(results: Collected, wide: bool = True) -> Markup:
     """Accuracy of the classes against their numbers of training images, on a logarithmic scale.
 
     A dot is a class. A line joins the means of classes of one size; of many sizes, of `GROUPS` runs of neighbours.
@@ -76,7 +76,7 @@ def _size_series(
     return series(method.index, *drawn)
 
 
-def class_plot(results: Results, wide: bool = True) -> Markup:
+def class_plot(results: Collected, wide: bool = True) -> Markup:
     """Accuracy of each method on each class with its interval, from the largest class to the smallest.
 
     Of more than `MANY_CLASSES` there is nothing to be seen so, and `size_plot` stands alone.
@@ -106,7 +106,7 @@ def class_plot(results: Results, wide: bool = True) -> Markup:
     return drawing(width, floor + 2, label, parts, class_="wide" if wide else "narrow")
 
 
-def _with_classes(results: Results) -> list[Method]:
+def _with_classes(results: Collected) -> list[Method]:
     return [m for m in back_to_front(results) if any(e.n for e in m.per_class)]
 
 
@@ -128,7 +128,7 @@ def _class_series(method: Method, at: list[float], order: list[int], names: tupl
 
 
 def _class_axis(
-    results: Results, order: list[int], x: Scale, top: float, floor: float, every: int, turned: bool
+    results: Collected, order: list[int], x: Scale, top: float, floor: float, every: int, turned: bool
 ) -> list[Markup]:
     """Names under the slots, and below them bars as tall as the classes are large."""
     slot = x(1) - x(0)
@@ -149,7 +149,7 @@ def _class_axis(
     return parts
 
 
-def class_bars(results: Results, method: Method) -> Markup:
+def class_bars(results: Collected, method: Method) -> Markup:
     """A panel of one method's accuracy on each class, largest first, with a tick where the baseline stands.
 
     Of more than `MANY_CLASSES`, a bar is the mean of neighbours by size.
@@ -174,7 +174,7 @@ def class_bars(results: Results, method: Method) -> Markup:
     return drawing(PANEL, BOTTOM + 40, label, parts)
 
 
-def _bar(results: Results, method: Method, group: Sequence[int], left: float, slot: float, y: Scale) -> Markup:
+def _bar(results: Collected, method: Method, group: Sequence[int], left: float, slot: float, y: Scale) -> Markup:
     share = _mean(method, group)
     if not math.isfinite(share):
         return NOTHING
@@ -190,7 +190,7 @@ def _bar(results: Results, method: Method, group: Sequence[int], left: float, sl
     return drawn + tag("path", class_="whisker dark", d=path([(at, y(one.low)), (at, y(one.high))]))
 
 
-def _bar_names(results: Results, groups: Sequence[Sequence[int]], slot: float) -> list[Markup]:
+def _bar_names(results: Collected, groups: Sequence[Sequence[int]], slot: float) -> list[Markup]:
     """Names where they fit; else what the ends of the axis are."""
     names = [results.class_names[g[0]] for g in groups]
     largest, smallest = (results.class_counts[g[place]] for g, place in ((groups[0], 0), (groups[-1], -1)))

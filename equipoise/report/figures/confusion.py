@@ -8,9 +8,9 @@ from collections.abc import Sequence
 
 from markupsafe import Markup
 
+from ..collected import Collected, Method
 from ..render.svg import drawing, series, tag
 from ..render.words import cut, number
-from ..results import Method, Results
 from ._parts import MANY_CLASSES, NOTHING, PANEL, heading, runs_of
 
 GROUPS = 20  # of many classes, neighbours by size share a row and a column
@@ -18,7 +18,7 @@ LABELLED = 12  # with more rows than this a number has no room in its cell
 SIDE = 296.0
 
 
-def confusion_plot(results: Results, method: Method) -> Markup:
+def confusion_plot(results: Collected, method: Method) -> Markup:
     """A panel: rows are true classes, columns predicted ones, a cell the share of the row. Errors are in colour.
 
     A cell's strength is the square root of its share, so that an error of 1 % can be seen.
@@ -41,7 +41,7 @@ def confusion_plot(results: Results, method: Method) -> Markup:
     return drawing(PANEL, SIDE + 44, label, parts)
 
 
-def _name(results: Results, group: Sequence[int]) -> str:
+def _name(results: Collected, group: Sequence[int]) -> str:
     """A class by its name; neighbours by size by the numbers of their training images."""
     most, least = results.class_counts[group[0]], results.class_counts[group[-1]]
     if len(group) == 1:
@@ -92,7 +92,7 @@ def _names(names: Sequence[str], side: float) -> list[Markup]:
     return parts
 
 
-def worst_confusions(results: Results, method: Method, most: int = 5) -> list[tuple[str, str, float, int]]:
+def worst_confusions(results: Collected, method: Method, most: int = 5) -> list[tuple[str, str, float, int]]:
     """(true class, predicted class, share of the true class, samples over all runs), the largest shares first."""
     totals: Counter[int] = Counter()
     for (true, _), n in method.confusion.items():
@@ -102,7 +102,7 @@ def worst_confusions(results: Results, method: Method, most: int = 5) -> list[tu
     return [(results.class_names[t], results.class_names[p], share, n) for share, n, t, p in best]
 
 
-def _worst_in_words(results: Results, method: Method) -> str:
+def _worst_in_words(results: Collected, method: Method) -> str:
     worst = worst_confusions(results, method)
     said = "; ".join(f"{true} taken for {wrong} in {number(100 * share)} %" for true, wrong, share, _ in worst)
     return f"Most often: {said}" if worst else "No sample was taken for another class"

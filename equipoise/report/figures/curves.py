@@ -7,15 +7,15 @@ from collections.abc import Sequence
 
 from markupsafe import Markup
 
+from ..collected import Collected, Estimate, Method
 from ..render.svg import Scale, drawing, limits, path, series, tag
 from ..render.words import is_share, title_of
-from ..results import Estimate, Method, Results
 from ._parts import BOTTOM, LEFT, NOTHING, PANEL, RIGHT, TOP, back_to_front, heading, rules, said
 
 MOST_POINTS = 150  # of a line that is 330 pixels wide
 
 
-def curve_plot(results: Results, name: str, only: Sequence[Method] | None = None) -> Markup:
+def curve_plot(results: Collected, name: str, only: Sequence[Method] | None = None) -> Markup:
     """A panel of one curve over the epochs, of every method, or of those in `only`, the last on top."""
     shown = [m for m in (only or back_to_front(results)) if any(e.n for e in m.curves.get(name, ()))]
     if not shown:

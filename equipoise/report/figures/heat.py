@@ -9,9 +9,9 @@ from itertools import groupby, pairwise
 
 from markupsafe import Markup
 
+from ..collected import Collected, Method
 from ..render.svg import colour, drawing, marker, path, series, tag
 from ..render.words import cut, number
-from ..results import Method, Results
 from ._parts import NOTHING, PANEL, heading
 
 LEVELS = 24  # of strength; cells of one level are one path, so that a large matrix is a small file
@@ -85,7 +85,7 @@ def shade_key(shades: Shades, left: float, top: float, width: float, words: str)
 # -- methods against methods -----------------------------------------------------------------------------------------
 
 
-def method_matrix(results: Results, title: str, names: Sequence[str], matrix: Rows, shades: Shades) -> Markup:
+def method_matrix(results: Collected, title: str, names: Sequence[str], matrix: Rows, shades: Shades) -> Markup:
     """A panel: a row and a column for each method, the columns by their marks; the diagonal is of one method alone."""
     by_name = {m.name: m for m in results.methods}
     methods = [by_name[name] for name in names if name in by_name]
@@ -135,7 +135,7 @@ def _in_words(names: Sequence[str], matrix: Rows, shades: Shades) -> list[str]:
 
 
 def named_rows(
-    results: Results, title: str, rows: Sequence[str], names: Sequence[str], matrix: Rows, shades: Shades
+    results: Collected, title: str, rows: Sequence[str], names: Sequence[str], matrix: Rows, shades: Shades
 ) -> Markup:
     """A panel: a row for each of `rows`, a column for each method, known by its mark."""
     index = {m.name: m.index for m in results.methods}
@@ -170,7 +170,7 @@ class Clustered:
     height: Rows
 
 
-def cluster_plot(results: Results, title: str, found: Clustered, shades: Shades, wide: bool = True) -> Markup:
+def cluster_plot(results: Collected, title: str, found: Clustered, shades: Shades, wide: bool = True) -> Markup:
     """The matrix with like runs side by side, and the tree of their likeness at its left."""
     index = {m.name: m.index for m in results.methods}
     runs = [found.runs[i] for i in found.order]

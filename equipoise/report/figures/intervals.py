@@ -7,15 +7,15 @@ import math
 from markupsafe import Markup
 
 from ...analysis.statistics.priority import ALL_METRICS
+from ..collected import Collected, Method
 from ..render.svg import Scale, decimals, drawing, limits, line, marker, series, tag
 from ..render.words import cut, interval, is_share, number, title_of, value
-from ..results import Method, Results
 from ._parts import NOTHING, PANEL, bar, heading
 
 MOST_ROWS = 12  # so many fit on the first screen with the question and the answer
 
 
-def interval_plot(results: Results, wide: bool = True, most: int | None = None) -> Markup:
+def interval_plot(results: Collected, wide: bool = True, most: int | None = None) -> Markup:
     """Each method's difference to the baseline: mean, 95 % interval, and one small dot for each seed.
 
     Of more than `most` methods only the best are drawn, and the baseline.
@@ -64,7 +64,7 @@ def _tier(tier: int, y: float, width: float, row: float, wide: bool) -> Markup:
 
 
 def _difference_axis(
-    results: Results, x: Scale, tracks: list[tuple[float, float]], bottom: float, wide: bool
+    results: Collected, x: Scale, tracks: list[tuple[float, float]], bottom: float, wide: bool
 ) -> list[Markup]:
     """The zero line and the grid over the `tracks` (from, to), values and words below."""
     factor = 100 if is_share(results.metric) else 1
@@ -121,7 +121,7 @@ def _difference(method: Method, metric: str) -> str:
     return f"{value(result.difference, metric, sign=True)} {ends} ({result.n_pairs})"
 
 
-def score_plot(results: Results, metric: str) -> Markup:
+def score_plot(results: Collected, metric: str) -> Markup:
     """A panel of each method's own value of a metric: mean, 95 % interval, a dot for each seed. Best first."""
     up = ALL_METRICS[metric].higher_is_better
     shown = sorted((m for m in results.methods if m.estimates[metric].n), key=lambda m: m.estimates[metric].mean)

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
+from ..collected import Collected, Estimate, Method
 from ..render.svg import Scale, decimals, drawing, limits, line, marker, path, series, tag
 from ..render.words import cut, number
-from ..results import Estimate, Method, Results
 from ._parts import BOTTOM, LEFT, NOTHING, PANEL, RIGHT, TOP, back_to_front, bar, heading, rules
 
 Curve = Sequence[tuple[float, Estimate]]  # (place, value at it)
@@ -73,7 +73,7 @@ class Values:
 
 
 def line_panel(
-    results: Results, title: str, axis: Axis, curves: Mapping[str, Curve], values: Values, marks: bool = True
+    results: Collected, title: str, axis: Axis, curves: Mapping[str, Curve], values: Values, marks: bool = True
 ) -> Markup:
     """Each method's line with the band of its intervals, and `marks` at every place."""
     known = {name: [(x, e) for x, e in curve if _shown(e, values)] for name, curve in curves.items()}
@@ -91,7 +91,7 @@ def line_panel(
     return drawing(PANEL, BOTTOM + (42 if axis.words else 24), label, parts)
 
 
-def mark_panel(results: Results, title: str, axis: Axis, curves: Mapping[str, Curve], values: Values) -> Markup:
+def mark_panel(results: Collected, title: str, axis: Axis, curves: Mapping[str, Curve], values: Values) -> Markup:
     """Each method's mark with a whisker at every place, side by side: for places that have no order."""
     shown = [m for m in back_to_front(results) if curves.get(m.name)]
     every = [e for m in shown for _, e in curves[m.name] if math.isfinite(e.mean)]
@@ -154,7 +154,7 @@ def _place(axis: Axis, at: float) -> str:
     return next((text for place, text in axis.ticks if place == at), f"{at:g}")
 
 
-def rows_panel(results: Results, title: str, rows: Mapping[str, Estimate], values: Values, up: bool = True) -> Markup:
+def rows_panel(results: Collected, title: str, rows: Mapping[str, Estimate], values: Values, up: bool = True) -> Markup:
     """A row for each method: mean and interval, the largest first, or the least where `up` is False."""
     shown = [m for m in results.methods if m.name in rows and math.isfinite(rows[m.name].mean)]
     if not shown:

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
+from ..collected import Collected, Method
 from ..render.svg import Scale, drawing, line, marker, path, series, tag
 from ..render.words import cut, number
-from ..results import Method, Results
 from ._parts import NOTHING, heading
 from .heat import Rows, Shades, cells
 
@@ -21,7 +21,7 @@ Draw = Callable[[Method, float, float, float], Sequence[Markup]]  # method, left
 
 
 def multiples(
-    results: Results, title: str, names: Sequence[str], draw: Draw, label: str, wide: bool, ratio: float = 1.0
+    results: Collected, title: str, names: Sequence[str], draw: Draw, label: str, wide: bool, ratio: float = 1.0
 ) -> Markup:
     """A box for each of the methods in `names`, the baseline first, `ratio` as high as wide, mark and name above."""
     shown = sorted((m for m in results.methods if m.name in names), key=lambda m: not m.is_baseline)
@@ -53,7 +53,7 @@ class LayerPair:
     matrix: Rows
 
 
-def layer_maps(results: Results, title: str, pairs: Mapping[str, LayerPair], wide: bool = True) -> Markup:
+def layer_maps(results: Collected, title: str, pairs: Mapping[str, LayerPair], wide: bool = True) -> Markup:
     """A small matrix for each method. Strengths are the same in all: none at 0, full at 1."""
     shades = Shades(0.0, 1.0)
 
@@ -85,7 +85,7 @@ def _diagonal(pair: LayerPair) -> str:
 
 
 def distance_densities(
-    results: Results,
+    results: Collected,
     title: str,
     within: Mapping[str, Sequence[float]],
     between: Mapping[str, Sequence[float]],
@@ -128,7 +128,7 @@ def _mode(row: Sequence[float]) -> float:
 
 
 def feature_maps(
-    results: Results,
+    results: Collected,
     title: str,
     points: Mapping[str, Rows],
     labels: Sequence[int],

@@ -8,8 +8,8 @@ from itertools import pairwise
 import numpy as np
 from markupsafe import Markup
 
+from ..collected import Method
 from ..render.svg import drawing, tag
-from ..results import Method
 from ._parts import PANEL, heading
 
 CELLS = 48  # of a side of the plane

@@ -6,15 +6,15 @@ from collections.abc import Mapping, Sequence
 
 from markupsafe import Markup
 
+from ..collected import Collected
 from ..render.svg import Scale, drawing, limits, marker, series, tag
 from ..render.words import number
-from ..results import Results
 from ._parts import BOTTOM, LEFT, NOTHING, PANEL, RIGHT, TOP, back_to_front, heading, rules
 
 Pairs = Mapping[str, Sequence[tuple[float, float]]]  # method -> (x, y) of each of its runs
 
 
-def scatter_panel(results: Results, title: str, words: str, pairs: Pairs, factor: float = 1.0) -> Markup:
+def scatter_panel(results: Collected, title: str, words: str, pairs: Pairs, factor: float = 1.0) -> Markup:
     """A small dot for each run, a large mark for each method's mean; `words` name the horizontal axis."""
     shown = [m for m in back_to_front(results) if pairs.get(m.name)]
     if not shown:

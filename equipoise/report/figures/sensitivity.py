@@ -9,9 +9,9 @@ from typing import Any
 
 from markupsafe import Markup
 
+from ..collected import Collected, Estimate
 from ..render.svg import Scale, drawing, limits, line, marker, path, series, tag
 from ..render.words import cut, is_share, title_of
-from ..results import Estimate, Results
 from ._parts import BOTTOM, LEFT, NOTHING, PANEL, RIGHT, TOP, heading, rules, said
 
 
@@ -25,7 +25,7 @@ class Trial:
     score: Estimate
 
 
-def sensitivity_plot(results: Results, dial: str, trials: Sequence[Trial]) -> Markup:
+def sensitivity_plot(results: Collected, dial: str, trials: Sequence[Trial]) -> Markup:
     """A panel of one dial: each method's score at each value, with its interval; the best value is marked larger."""
     known = [t for t in trials if t.dial == dial and math.isfinite(t.score.mean)]
     if not known:
@@ -74,7 +74,7 @@ def _values(places: dict[str, float]) -> list[Markup]:
 
 
 def _trial_series(
-    results: Results, method: str, trials: Sequence[Trial], places: dict[str, float], y: Scale, name: str
+    results: Collected, method: str, trials: Sequence[Trial], places: dict[str, float], y: Scale, name: str
 ) -> Markup:
     index = next((m.index for m in results.methods if m.name == method), len(results.methods))
     points = sorted(((places[str(t.value)], t) for t in trials), key=lambda point: point[0])

@@ -8,16 +8,16 @@ from collections.abc import Iterable, Sequence
 from ...core.escaping import markdown as plain
 from ...core.escaping import visible
 from ..collect import flat
+from ..collected import Collected
 from ..data import data_notes
 from ..provenance import provenance
-from ..results import Results
 from ..sections.section import Section
 from .paper import Grid, paper_table
 from .tables import Cell, class_table, ranked_table
 from .words import last_line, title_of
 
 
-def render_markdown(results: Results, sections: Sequence[Section] = ()) -> str:
+def render_markdown(results: Collected, sections: Sequence[Section] = ()) -> str:
     """Question, verdict, tables, recipes, failures and where it all came from; further figures are in the page."""
     parts = [
         f"# {plain(results.question)}",
@@ -71,13 +71,13 @@ def _grid(header: Sequence[str], numeric: Sequence[bool], rows: Iterable[Sequenc
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-def _ranking(results: Results) -> str:
+def _ranking(results: Collected) -> str:
     table = ranked_table(results)
     rows = [[bold(cell) for cell in row.cells] for row in table.rows]
     return _grid([plain(c.title) for c in table.columns], [c.numeric for c in table.columns], rows)
 
 
-def _classes(results: Results) -> str:
+def _classes(results: Collected) -> str:
     header, rows = class_table(results)
     if not rows:
         return "No run has finished yet."
@@ -85,7 +85,7 @@ def _classes(results: Results) -> str:
                  [[plain(str(cell)) for cell in row] for row in rows])  # fmt: skip
 
 
-def _recipes(results: Results) -> list[str]:
+def _recipes(results: Collected) -> list[str]:
     """The baseline in full; of the others, what they change."""
     reference = results.reference
     dials = [f"- {dial}: {code(choice)}" for dial, choice in flat(reference.recipe).items()]
@@ -98,7 +98,7 @@ def _recipes(results: Results) -> list[str]:
     return parts
 
 
-def _failures(results: Results) -> str:
+def _failures(results: Collected) -> str:
     lines = [
         f"- {plain(run.method)}, seed {run.seed} ({code(run.key)}) failed: {plain(last_line(run.problem))}"
         for run in results.failed

@@ -15,6 +15,7 @@ from markupsafe import Markup
 from ...core.escaping import visible
 from ...core.times import duration
 from ..collect import flat
+from ..collected import Collected, Method
 from ..data import data_notes, sizes
 from ..figures import (
     MOST_ROWS,
@@ -27,7 +28,6 @@ from ..figures import (
 )
 from ..pairs import Pair, all_pairs, embedded
 from ..provenance import devices, provenance
-from ..results import Method, Results
 from ..seal import seal_notes
 from ..sections.section import Section, Sorted
 from .svg import both, colour, marker
@@ -38,7 +38,7 @@ MANY_METHODS = 8  # more lines than this in one figure cannot be told apart
 MOST_PAIRS = 200  # rows of the table of all pairs
 
 
-def render_page(results: Results, sections: Sequence[Section] = ()) -> str:
+def render_page(results: Collected, sections: Sequence[Section] = ()) -> str:
     """The page, with these `sections` between the methods and the failures; `sections_of` gives those of a store.
 
     All text is escaped, and its own policy lets only its own script and style run.
@@ -91,12 +91,12 @@ def _shown_as_it_is(value: object) -> object:
     return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
-def _pair_table(results: Results, pairs: Sequence[Pair]) -> Sorted:
+def _pair_table(results: Collected, pairs: Sequence[Pair]) -> Sorted:
     header, rows = pair_table(results, pairs if len(pairs) <= MOST_PAIRS else [])
     return Sorted(header, rows, "All pairs of methods", texts=2)
 
 
-def _method_figures(results: Results, method: Method) -> list[Markup]:
+def _method_figures(results: Collected, method: Method) -> list[Markup]:
     """Of one method: two curves above the baseline's, its classes, reliability and confusions."""
     both = [method] if method.is_baseline else [results.reference, method]
     names = [name for name in ("train_loss", f"valid_{results.metric}") if method.curves.get(name)]
@@ -125,7 +125,7 @@ def _shown(methods: Sequence[Method]) -> list[Method]:
     return [method for method in methods if method.is_baseline or method.rank < MANY_METHODS - 1]
 
 
-def _facts(results: Results) -> list[tuple[str, str]]:
+def _facts(results: Collected) -> list[tuple[str, str]]:
     """What was compared on what, by the baseline's recipe where it has these dials, and what it cost."""
     dials = {dial: text for dial, text in flat(results.reference.recipe).items() if text != "none"}
     ratio = f"ratio {dials['task.ratio'].removesuffix('.0')}" if "task.imbalance" in dials else sizes(results)
@@ -142,7 +142,7 @@ def _facts(results: Results) -> list[tuple[str, str]]:
     return [(name, text) for name, text in facts if text]
 
 
-def _notices(results: Results) -> list[tuple[str, str]]:
+def _notices(results: Collected) -> list[tuple[str, str]]:
     """(sentence, anchor of more) of what a reader must know before believing the answer."""
     missing, failed, planned = len(results.missing), len(results.failed), len(results.planned)
     parts = [f"{missing} of {planned} runs {'is' if missing == 1 else 'are'} missing"] if missing else []

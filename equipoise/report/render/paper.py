@@ -16,7 +16,7 @@ from typing import Any
 from ...core import EquipoiseError
 from ...core.escaping import csv_cell
 from ..collect import flat
-from ..results import Estimate, Method, Results
+from ..collected import Collected, Estimate, Method
 from .tables import SHORT, USUAL, Cell
 from .words import UNKNOWN, heading, title_of, value
 
@@ -32,7 +32,7 @@ class Grid:
     rows: tuple[tuple[Cell, ...], ...]
 
 
-def paper_table(results: Results) -> Grid:
+def paper_table(results: Collected) -> Grid:
     """Methods × metrics, the study's own metric first, in the order of the ranking."""
     metrics = [results.metric, *(metric for metric in USUAL if metric != results.metric)]
     metrics = [metric for metric in metrics if any(m.estimates[metric].n for m in results.methods)]
@@ -45,7 +45,7 @@ def paper_table(results: Results) -> Grid:
     return Grid(results.name, caption, header, _sides(len(metrics)), tuple(rows))
 
 
-def table_by_ratio(studies: Sequence[Results]) -> Grid:
+def table_by_ratio(studies: Sequence[Collected]) -> Grid:
     """Methods × imbalance ratios, of studies that differ in their data alone.
 
     Studies of unlike metrics, or a method whose recipe differs in more than its task, are refused: one table would
@@ -72,7 +72,7 @@ def table_by_ratio(studies: Sequence[Results]) -> Grid:
     return Grid("by_ratio", caption, header, _sides(len(ordered)), tuple(rows))
 
 
-def _one_metric(studies: Sequence[Results]) -> str:
+def _one_metric(studies: Sequence[Collected]) -> str:
     metrics = dict.fromkeys(results.metric for results in studies)
     if len(metrics) > 1:
         raise EquipoiseError(f"the studies are judged by unlike metrics, {', '.join(metrics)}: give studies of one")
@@ -152,14 +152,14 @@ def _sentence(text: str) -> str:
     return text if text.rstrip().endswith((".", "?", "!")) else f"{text.rstrip()}."
 
 
-def _legend(results: Results) -> str:
+def _legend(results: Collected) -> str:
     return (
         "Mean ± standard error over n seeds; in bold the best and those not separable from it "
         f"(sign-flip tests, Holm-adjusted, {results.verdict.alpha:g}); the key is that of the first seed's run."
     )
 
 
-def table_csv(studies: Sequence[Results]) -> str:
+def table_csv(studies: Sequence[Collected]) -> str:
     """One line for each study, method and metric, at full precision; what is not known is nan."""
     text = io.StringIO(newline="")
     sheet = csv.writer(text, lineterminator="\n")
@@ -174,7 +174,7 @@ def table_csv(studies: Sequence[Results]) -> str:
     return text.getvalue()
 
 
-def _line(results: Results, method: Method, metric: str, e: Estimate) -> list[object]:
+def _line(results: Collected, method: Method, metric: str, e: Estimate) -> list[object]:
     task = method.recipe.get("task") or {}
     data = [task.get("name", ""), task.get("imbalance") or "", task.get("ratio", "")]
     parameters = math.nan if method.parameters is None else method.parameters

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from ...analysis import METRICS
 from ...analysis.statistics.priority import ALL_METRICS
 from ...core.escaping import csv_cell
+from ..collected import Collected, Estimate, Method
 from ..pairs import Pair
-from ..results import Estimate, Method, Results
 from .words import UNKNOWN, heading, interval, p_value, title_of, value
 
 SHORT = 8  # letters of a key that are shown
@@ -69,7 +69,7 @@ class Table:
         return list(groups.items())
 
 
-def ranked_table(results: Results) -> Table:
+def ranked_table(results: Collected) -> Table:
     """Rank, tier and method; the study's metric and the difference to the baseline; the other metrics; the network."""
     others = [metric for metric in USUAL if metric != results.metric]
     paired = "mean difference over the seeds both have, with its 95 % interval"
@@ -149,7 +149,7 @@ def _difference_cell(method: Method, metric: str) -> Cell:
     return Cell(value(r.difference, metric, sign=True), f"{between}{seeds}", r.difference, f"{r.n_pairs} pairs")
 
 
-def class_table(results: Results) -> tuple[list[str], list[list[Cell]]]:
+def class_table(results: Collected) -> tuple[list[str], list[list[Cell]]]:
     """Header and rows: each class with its training images, largest first, and each method's accuracy on it.
 
     Of more than `MOST_CLASSES` classes, half are the largest and half the smallest.
@@ -177,7 +177,7 @@ def metric_table(method: Method) -> list[tuple[str, Cell]]:
     ]
 
 
-def pair_table(results: Results, pairs: Sequence[Pair]) -> tuple[list[str], list[list[Cell]]]:
+def pair_table(results: Collected, pairs: Sequence[Pair]) -> tuple[list[str], list[list[Cell]]]:
     """Header and rows: two methods, the mean difference of their scores with its interval, and the tests."""
     header = ["Method", "minus", f"Difference in {title_of(results.metric).lower()}", "Pairs", "p", "p, all pairs"]
     rows = [
@@ -198,7 +198,7 @@ def pair_table(results: Results, pairs: Sequence[Pair]) -> tuple[list[str], list
     return header, rows
 
 
-def results_csv(results: Results) -> str:
+def results_csv(results: Collected) -> str:
     """One line a run, every metric at full precision; what is not known is nan."""
     text = io.StringIO(newline="")
     sheet = csv.writer(text, lineterminator="\n")

@@ -13,8 +13,8 @@ from rich.text import Text
 from ...core.files import write_whole
 from ...store import Store, explained
 from ..collect import collect
+from ..collected import Collected, Method
 from ..data import data_notes
-from ..results import Method, Results
 from ..seal import seal_notes
 from ..sections import sections_of
 from .latex import render_latex
@@ -25,7 +25,7 @@ from .tables import ranked_table, results_csv
 from .words import heading, interval, p_value, value
 
 
-def write_report(store: Store, results: Results | None = None) -> Path:
+def write_report(store: Store, results: Collected | None = None) -> Path:
     """Write report.html, report.md, results.csv, table.csv, table.tex and verdict.json; returns the page's path.
 
     `results` are those of `collect(store)`, where the caller has them already.
@@ -46,7 +46,7 @@ def write_report(store: Store, results: Results | None = None) -> Path:
     return store.path / "report.html"
 
 
-def write_by_ratio(studies: Sequence[Results], folder: Path) -> None:
+def write_by_ratio(studies: Sequence[Collected], folder: Path) -> None:
     """Write by_ratio.md, by_ratio.tex and by_ratio.csv of studies that differ in their data alone."""
     grid = table_by_ratio(studies)
     contents = {"md": render_grid(grid) + "\n", "tex": render_latex(grid), "csv": table_csv(studies)}
@@ -67,7 +67,7 @@ def print_grid(grid: Grid, console: Console) -> None:
     console.print(Text(grid.caption, style="dim"))
 
 
-def terminal_table(results: Results) -> Table:
+def terminal_table(results: Collected) -> Table:
     """What fits 80 columns of the ranked table, a line between tiers. Names are shown as they are, never as markup."""
     metric = results.metric
     caption = _marks(results)
@@ -97,12 +97,12 @@ def _cells(method: Method, metric: str) -> list[Text]:
     ]
 
 
-def _marks(results: Results) -> Text | None:
+def _marks(results: Collected) -> Text | None:
     marked = [f"{m.name} ({', '.join(m.marks)})" for m in results.methods if m.marks]
     return Text(f"* unlike the baseline: {'; '.join(marked)}", style="dim") if marked else None
 
 
-def print_verdict(results: Results, console: Console) -> None:
+def print_verdict(results: Collected, console: Console) -> None:
     """Question, ranked table, and the verdict's sentences."""
     console.print(Text(results.question, style="bold"))
     console.print()

@@ -7,7 +7,7 @@ show, and put it in `SECTIONS`. The page, its menu, its legends and its printing
 from collections.abc import Callable
 
 from ...store import Store
-from ..results import Results
+from ..collected import Collected
 from .analyzed import analyzed, unreadable
 from .beyond import further, robustness, transfer
 from .calibration import calibration
@@ -20,7 +20,7 @@ from .similarity import similarity
 from .training import training
 from .weights import alpha, weights
 
-SECTIONS: tuple[Callable[[Store, Results], Section | None], ...] = (
+SECTIONS: tuple[Callable[[Store, Collected], Section | None], ...] = (
     classes,
     training,
     calibration,
@@ -37,7 +37,7 @@ SECTIONS: tuple[Callable[[Store, Results], Section | None], ...] = (
 )
 
 
-def sections_of(store: Store, results: Results) -> list[Section]:
+def sections_of(store: Store, results: Collected) -> list[Section]:
     """Those for which the store has something to show, as they stand on the page."""
     return [section for make in SECTIONS if (section := make(store, results))]
 

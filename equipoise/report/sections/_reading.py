@@ -8,9 +8,9 @@ from collections.abc import Iterable, Sequence
 from markupsafe import Markup
 
 from ...store.analysis import Estimated, Matrix, Number
+from ..collected import Estimate
 from ..figures.lines import Axis, Curve, Values
 from ..render.svg import tag
-from ..results import Estimate
 from .section import Section
 
 SHARE = Values(factor=100, digits=1, floor=0.0, ceiling=1.0)

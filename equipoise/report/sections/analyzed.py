@@ -9,11 +9,11 @@ from typing import Any
 from ...core import EquipoiseError
 from ...store import Analysis, Damaged, Store
 from ...store.store import REMEDIES
-from ..results import Results
+from ..collected import Collected
 from .section import Section
 
 
-def unreadable(store: Store, results: Results) -> Section | None:
+def unreadable(store: Store, results: Collected) -> Section | None:
     """One sentence in the place of all sections of an analysis that cannot be read at all, or is of a newer version."""
     try:
         if store.holds(Analysis):
@@ -24,11 +24,11 @@ def unreadable(store: Store, results: Results) -> Section | None:
 
 
 def analyzed(
-    part: str, name: str, title: str, make: Callable[[Any, Results], Section | None]
-) -> Callable[[Store, Results], Section | None]:
+    part: str, name: str, title: str, make: Callable[[Any, Collected], Section | None]
+) -> Callable[[Store, Collected], Section | None]:
     """The section `name` from one part of the analysis; none where that was not measured."""
 
-    def section(store: Store, results: Results) -> Section | None:
+    def section(store: Store, results: Collected) -> Section | None:
         if not store.holds(Analysis) or unreadable(store, results):
             return None
         try:

@@ -9,16 +9,16 @@ from markupsafe import Markup
 
 from ...analysis.statistics.priority import ALL_METRICS
 from ...store.analysis import AgainstSeparation, Corruptions, FurtherImages, Transfer
+from ..collected import Collected
 from ..figures.heat import Shades, named_rows
 from ..figures.lines import Axis, Values, line_panel, rows_panel
 from ..figures.scatter import scatter_panel
 from ..render.words import title_of
-from ..results import Results
 from ._reading import SHARE, captioned, curve_of, estimate_of, mean, number, seeds, whole
 from .section import Section
 
 
-def transfer(found: Sequence[Transfer], results: Results) -> Section | None:
+def transfer(found: Sequence[Transfer], results: Collected) -> Section | None:
     """A linear classifier on the features for other data, and whether separated classes cost it accuracy."""
     figures = []
     for part in found:
@@ -38,7 +38,7 @@ def transfer(found: Sequence[Transfer], results: Results) -> Section | None:
     return whole("transfer", "Transfer", sentence, figures)
 
 
-def _against_separation(results: Results, found: AgainstSeparation, name: str) -> Markup:
+def _against_separation(results: Collected, found: AgainstSeparation, name: str) -> Markup:
     pairs = {n: [(number(x), number(y)) for x, y in points] for n, points in found.runs.items()}
     figure = scatter_panel(results, f"Accuracy on {name}, %", "Class separation R² of the features", pairs, 100)
     rho, n = found.rank_correlation, found.methods
@@ -46,7 +46,7 @@ def _against_separation(results: Results, found: AgainstSeparation, name: str) -
     return captioned(figure, f"A small dot for each run, a large mark for each method's mean.{said}")
 
 
-def further(found: Sequence[FurtherImages], results: Results) -> Section | None:
+def further(found: Sequence[FurtherImages], results: Collected) -> Section | None:
     """The study's metric on test images from elsewhere, and beside it on the study's own of the same classes."""
     figures = []
     for part in found:
@@ -73,7 +73,7 @@ def further(found: Sequence[FurtherImages], results: Results) -> Section | None:
     return whole("further", "Further test images", "How the methods do on images from elsewhere.", figures)
 
 
-def robustness(found: Corruptions, results: Results) -> Section | None:
+def robustness(found: Corruptions, results: Collected) -> Section | None:
     """Errors on corrupted test images."""
     methods = {m.name: m for m in found.methods}
     images = found.images

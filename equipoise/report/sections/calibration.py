@@ -5,9 +5,9 @@ from __future__ import annotations
 from markupsafe import Markup
 
 from ...store import Store
+from ..collected import Collected
 from ..figures.calibration import reliability_plot
 from ..figures.intervals import score_plot
-from ..results import Results
 from .section import Section
 
 SENTENCE = Markup(
@@ -16,7 +16,7 @@ SENTENCE = Markup(
 )
 
 
-def calibration(store: Store, results: Results) -> Section | None:
+def calibration(store: Store, results: Collected) -> Section | None:
     figures = (reliability_plot(results), score_plot(results, "ece"), score_plot(results, "nll"))
     shown = tuple(filter(None, figures))
     return Section("calibration", "Calibration", SENTENCE, shown) if shown else None

@@ -11,9 +11,9 @@ from markupsafe import Markup
 
 from ...store import Store
 from ..collect import estimates
+from ..collected import Collected, Estimate, Method
 from ..figures.lines import Axis, Values, line_panel
 from ..figures.plane import plane_plot
-from ..results import Estimate, Method, Results
 from .section import Section
 
 Seen = dict[str, np.ndarray]
@@ -27,7 +27,7 @@ QUANTITIES = (  # name, title, the largest value there can be
 PLANE_MOMENTS = 4
 
 
-def progress(store: Store, results: Results) -> Section | None:
+def progress(store: Store, results: Collected) -> Section | None:
     """Curves of the most frequent and the rarest third of the classes, and planes where a head has two dimensions."""
     seen = {method.name: _seen(store, method) for method in results.methods}
     if not any(seen.values()):
@@ -52,7 +52,7 @@ def _seen(store: Store, method: Method) -> list[Seen]:
     return [seen for seen in found if seen]
 
 
-def _pair(results: Results, seen: Mapping[str, list[Seen]], name: str, title: str, most: float) -> list[Markup]:
+def _pair(results: Collected, seen: Mapping[str, list[Seen]], name: str, title: str, most: float) -> list[Markup]:
     """Two panels: frequent and rare classes."""
     order = np.argsort(-np.array(results.class_counts), kind="stable")
     third = max(1, len(order) // 3)
@@ -67,7 +67,7 @@ def _mean_of(classes: np.ndarray, values: np.ndarray) -> np.ndarray:
     return np.nanmean(values[:, classes], axis=1)
 
 
-def _range(results: Results, seen: Mapping[str, list[Seen]]) -> Markup:
+def _range(results: Collected, seen: Mapping[str, list[Seen]]) -> Markup:
     curves = _curves(seen, "norm_range", lambda far: (far[:, :, 1] / far[:, :, 2]).max(axis=1))
     return _panel(results, "Farthest output of a norm, over its bound", curves)
 
@@ -84,7 +84,7 @@ def _curves(
 
 
 def _panel(
-    results: Results, title: str, curves: Mapping[str, list[tuple[int, Estimate]]], most: float = math.inf
+    results: Collected, title: str, curves: Mapping[str, list[tuple[int, Estimate]]], most: float = math.inf
 ) -> Markup:
     if not curves:
         return Markup("")

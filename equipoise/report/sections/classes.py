@@ -7,17 +7,17 @@ from functools import partial
 from markupsafe import Markup
 
 from ...store import Store
+from ..collected import Collected
 from ..figures.classes import class_plot, size_plot
 from ..render.svg import both
 from ..render.tables import class_table
-from ..results import Results
 from .section import Folded, Section, Sorted
 
 SIZES = "Against the size of the class"
 CLASSES = Markup("Class by class, with 95&nbsp;% intervals over seeds")
 
 
-def classes(store: Store, results: Results) -> Section | None:
+def classes(store: Store, results: Collected) -> Section | None:
     """Of many classes each has no room for its interval, and only their sizes are drawn."""
     by_size, by_class = both(partial(size_plot, results)), both(partial(class_plot, results))
     titled = tuple((title, figure) for title, figure in ((SIZES, by_size), (CLASSES, by_class)) if figure)
@@ -33,7 +33,7 @@ def classes(store: Store, results: Results) -> Section | None:
     )
 
 
-def _as_a_table(results: Results) -> Folded:
+def _as_a_table(results: Collected) -> Folded:
     header, rows = class_table(results)
     which = ": the largest and the smallest classes" if len(rows) < len(results.class_names) else ""
     caption = "Accuracy of each class, %: mean ± half of its 95 % interval over seeds"

@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from markupsafe import Markup
 
 from ...store.analysis import Embedding, Likeness, MethodLayers, Representations
+from ..collected import Collected
 from ..figures.heat import Clustered, Shades, cluster_plot
 from ..figures.lines import Axis, Values, line_panel, mark_panel, rows_panel
 from ..figures.multiples import LayerPair, distance_densities, feature_maps, layer_maps
 from ..render.svg import both
-from ..results import Results
 from ._reading import (
     NONE,
     SHARE,
@@ -30,7 +30,7 @@ R2 = Values(floor=0.0, ceiling=1.0)
 SPECTRA = {"features": "the features", "centroids": "the class means", "head": "the head's weights"}
 
 
-def representations(found: Representations, results: Results) -> Section | None:
+def representations(found: Representations, results: Collected) -> Section | None:
     """Layer by layer, between methods, and of the features."""
     methods = {m.name: m for m in found.methods}
     panels, large = _likeness(results, methods, found.cka)
@@ -50,13 +50,13 @@ def representations(found: Representations, results: Results) -> Section | None:
     return whole("representations", "Representations", sentence, figures)
 
 
-def layers_axis(results: Results, methods: Mapping[str, MethodLayers]) -> Axis:
+def layers_axis(results: Collected, methods: Mapping[str, MethodLayers]) -> Axis:
     """The layers of the baseline, or of the first method that was measured."""
     first = methods.get(results.baseline) or next(iter(methods.values()))
     return Axis.named([name.removeprefix("body.") for name in first.layers])
 
 
-def _by_layer(results: Results, methods: Mapping[str, MethodLayers], images: int) -> list[Markup]:
+def _by_layer(results: Collected, methods: Mapping[str, MethodLayers], images: int) -> list[Markup]:
     axis = layers_axis(results, methods)
     separation = {name: curve_of(m.separation["cosine"], axis) for name, m in methods.items()}
     nonzero = {name: curve_of(m.nonzero, axis) for name, m in methods.items()}
@@ -92,7 +92,7 @@ def _by_layer(results: Results, methods: Mapping[str, MethodLayers], images: int
 
 
 def _likeness(
-    results: Results, methods: Mapping[str, MethodLayers], cka: Likeness | None
+    results: Collected, methods: Mapping[str, MethodLayers], cka: Likeness | None
 ) -> tuple[list[Markup], list[Markup]]:
     """Panels, and figures of a row's width."""
     if not cka:
@@ -115,7 +115,7 @@ def _likeness(
     return [_same_layer(results, methods, pairs, over)], [maps, every]
 
 
-def _layer_pairs(results: Results, methods: Mapping[str, MethodLayers], cka: Likeness) -> dict[str, LayerPair]:
+def _layer_pairs(results: Collected, methods: Mapping[str, MethodLayers], cka: Likeness) -> dict[str, LayerPair]:
     """Each method's layers against the baseline's; none where the baseline was not measured."""
     if results.baseline not in cka.methods:
         return {}
@@ -128,7 +128,7 @@ def _layer_pairs(results: Results, methods: Mapping[str, MethodLayers], cka: Lik
 
 
 def _same_layer(
-    results: Results, methods: Mapping[str, MethodLayers], pairs: Mapping[str, LayerPair], over: str
+    results: Collected, methods: Mapping[str, MethodLayers], pairs: Mapping[str, LayerPair], over: str
 ) -> Markup:
     """The diagonal of the maps, of methods with the baseline's layers."""
     same = {
@@ -146,7 +146,7 @@ def _same_layer(
 # -- the features ----------------------------------------------------------------------------------------------------
 
 
-def _spectrum(results: Results, methods: Mapping[str, MethodLayers], kind: str, words: str) -> Markup:
+def _spectrum(results: Collected, methods: Mapping[str, MethodLayers], kind: str, words: str) -> Markup:
     rows = {name: m.spectra[kind] for name, m in methods.items() if kind in m.spectra}
     longest = max(map(len, rows.values()), default=0)
     if longest < 2:
@@ -159,7 +159,7 @@ def _spectrum(results: Results, methods: Mapping[str, MethodLayers], kind: str, 
     )
 
 
-def _hardness(results: Results, methods: Mapping[str, MethodLayers]) -> Markup:
+def _hardness(results: Collected, methods: Mapping[str, MethodLayers]) -> Markup:
     rows = {name: m.hardness.density for name, m in methods.items() if m.hardness}
     if not rows:
         return NONE
@@ -171,7 +171,7 @@ def _hardness(results: Results, methods: Mapping[str, MethodLayers]) -> Markup:
     )
 
 
-def _distances(results: Results, methods: Mapping[str, MethodLayers]) -> Markup:
+def _distances(results: Collected, methods: Mapping[str, MethodLayers]) -> Markup:
     within, between = (
         {name: row_of(m.distances[kind]) for name, m in methods.items()} for kind in ("within", "between")
     )
@@ -184,7 +184,7 @@ def _distances(results: Results, methods: Mapping[str, MethodLayers]) -> Markup:
     )
 
 
-def _points(results: Results, found: Embedding, classes: Sequence[str]) -> Markup:
+def _points(results: Collected, found: Embedding, classes: Sequence[str]) -> Markup:
     points = {m.name: numbers(m.points) for m in found.methods}
     shares = [100 * m.share for m in found.methods if m.share is not None]
     kept = f" They hold {min(shares):.0f} to {max(shares):.0f} % of the variance." if shares else ""

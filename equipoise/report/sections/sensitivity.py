@@ -7,16 +7,16 @@ from collections.abc import Iterator
 
 from ...core import EquipoiseError
 from ...store import Sensitivity, Store
+from ..collected import Collected, Estimate
 from ..figures.sensitivity import Trial, sensitivity_plot
 from ..render.words import title_of
-from ..results import Estimate, Results
 from .analyzed import said
 from .section import Section
 
 NAME, TITLE = "sensitivity", "Sensitivity"
 
 
-def sensitivity(store: Store, results: Results) -> Section | None:
+def sensitivity(store: Store, results: Collected) -> Section | None:
     """The score at each value of each dial, where tuning wrote sensitivity.json."""
     if not store.holds(Sensitivity):
         return None

@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from markupsafe import Markup
 
 from ...store.analysis import Ensembles, Matrix, Predictions
+from ..collected import Collected
 from ..figures.heat import Clustered, Shades, cluster_plot, method_matrix
 from ..render.svg import both
-from ..results import Results
 from ._reading import NONE, captioned, numbers, row_of, whole, without_diagonal
 from .section import Section
 
 
-def similarity(found: Predictions, results: Results) -> Section | None:
+def similarity(found: Predictions, results: Collected) -> Section | None:
     """Runs and methods by how alike they predict, and what they reach when they vote."""
     runs = [(run.method, run.seed) for run in found.runs]
     images, between, names = found.images, found.between, found.methods
@@ -52,12 +52,12 @@ def similarity(found: Predictions, results: Results) -> Section | None:
     return whole("similarity", "Similarity of predictions", sentence, figures, legend=False)
 
 
-def _methods(results: Results, title: str, names: Sequence[str], matrix: Matrix, sentence: str) -> Markup:
+def _methods(results: Collected, title: str, names: Sequence[str], matrix: Matrix, sentence: str) -> Markup:
     values = numbers(matrix)
     return captioned(method_matrix(results, title, names, values, Shades.of(values, 100, 1)), sentence)
 
 
-def _ensembles(results: Results, found: Ensembles | None, images: int) -> Markup:
+def _ensembles(results: Collected, found: Ensembles | None, images: int) -> Markup:
     if found is None:
         return NONE
     alone = row_of(found.alone)

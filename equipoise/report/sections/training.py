@@ -5,8 +5,8 @@ from __future__ import annotations
 from markupsafe import Markup
 
 from ...store import Store
+from ..collected import Collected
 from ..figures.curves import curve_plot
-from ..results import Results
 from .section import Folded, Section
 
 MAIN_CURVES = 3
@@ -16,7 +16,7 @@ SENTENCE = Markup(
 )
 
 
-def training(store: Store, results: Results) -> Section | None:
+def training(store: Store, results: Collected) -> Section | None:
     curves = tuple(filter(None, (curve_plot(results, name) for name in results.curve_names)))
     if not curves:
         return None

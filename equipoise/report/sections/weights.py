@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ...store.analysis import ClassWeights, ExampleWeights, Row
+from ..collected import Collected
 from ..figures.lines import Axis, Curve, Values, line_panel
-from ..results import Results
 from ._reading import SHARE, captioned, estimate_of, plain_curve, seeds, whole
 from .section import Section
 
 
-def weights(found: ClassWeights, results: Results) -> Section | None:
+def weights(found: ClassWeights, results: Collected) -> Section | None:
     """What a study's weightings make of class sizes."""
     counts = [float(n) for n in found.counts]
     order = sorted((i for i in range(len(counts)) if counts[i] > 0), key=lambda i: counts[i])
@@ -39,7 +39,7 @@ def weights(found: ClassWeights, results: Results) -> Section | None:
     )
 
 
-def alpha(found: ExampleWeights, results: Results) -> Section | None:
+def alpha(found: ExampleWeights, results: Collected) -> Section | None:
     """Validation scores at each example weight."""
     axis = Axis.of([0.0, 1.0], "Example weight α")
     figures = []

@@ -7,6 +7,7 @@ from itertools import chain
 import pytest
 
 from equipoise.report import collect
+from equipoise.report.collected import Estimate
 from equipoise.report.figures import (
     class_bars,
     class_plot,
@@ -20,7 +21,6 @@ from equipoise.report.figures import (
     size_plot,
 )
 from equipoise.report.figures.sensitivity import Trial
-from equipoise.report.results import Estimate
 from equipoise.store import Store
 
 

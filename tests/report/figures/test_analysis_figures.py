@@ -8,11 +8,11 @@ import xml.etree.ElementTree as ET
 import pytest
 
 from equipoise.report import collect, sections_of, write_report
+from equipoise.report.collected import Estimate
 from equipoise.report.figures.heat import Clustered, Shades, cells, cluster_plot, method_matrix, named_rows
 from equipoise.report.figures.lines import Axis, Values, line_panel, mark_panel, rows_panel
 from equipoise.report.figures.multiples import LayerPair, distance_densities, feature_maps, layer_maps
 from equipoise.report.figures.scatter import scatter_panel
-from equipoise.report.results import Estimate
 
 NAMES = ["plain", "balanced_softmax", "ldam", "focal"]
 LAYERS = ["stem", "stage1", "features"]

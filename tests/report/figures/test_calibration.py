@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
+from equipoise.report.collected import Bin
 from equipoise.report.figures import reliability_diagram, reliability_plot
-from equipoise.report.results import Bin
 
 
 def drawn(plot):

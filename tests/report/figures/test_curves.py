@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from equipoise.report.collected import Estimate
 from equipoise.report.figures import curve_plot
 from equipoise.report.figures.curves import MOST_POINTS
-from equipoise.report.results import Estimate
 
 
 def points(group, kind="line"):

@@ -5,9 +5,9 @@ from itertools import pairwise
 
 import pytest
 
+from equipoise.report.collected import Estimate
 from equipoise.report.figures import Trial, sensitivity_plot
 from equipoise.report.figures.sensitivity import _places
-from equipoise.report.results import Estimate
 
 
 def trial(value, mean, method="focal", dial="loss.gamma", low=math.nan, high=math.nan):

@@ -111,7 +111,7 @@ class Method:
 
 
 @dataclass(frozen=True)
-class Results:
+class Collected:
     """A study as far as it has come. `methods` are grouped by tier, and within a tier the best mean comes first."""
 
     name: str
