@@ -33,9 +33,9 @@ _NAMES = {
 }
 _PARTS = (
     "analysis", "cli", "core", "data", "front", "imbalance", "losses", "mixing", "models", "norms", "report", "store",
-    "study", "train",
+    "study", "testing", "train",
 )  # fmt: skip
-__all__ = ["__version__", *_NAMES, *_PARTS]  # noqa: PLE0604, RUF100
+__all__ = ["__version__", *_NAMES, *_PARTS]
 
 
 def __getattr__(name: str) -> Any:

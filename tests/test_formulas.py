@@ -22,6 +22,7 @@ def test_no_tex_is_left(card):
         (r"\frac1N \sum_i w_i", "1 / N Σ_i w_i"),
         (r"\tfrac12 \sigma\!\left(x\right)", "1 / 2 σ(x)"),
         (r"e^{-\lVert x \rVert^2}", "e^(-‖ x ‖^2)"),
+        (r"\mathrm{clip}_{1/r_{\max}}^{r_{\max}} \{a\}", "clip_(1/r_max)^r_max {a}"),
         (r"\hat{\bar x}_h \to \infty", "x̄̂_h → ∞"),
     ],
 )

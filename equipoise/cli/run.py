@@ -115,7 +115,6 @@ def _run(study: Any, folder: Path, profile: bool = False, **options: Any) -> Non
     from ..study import OnTerminal, best_device, print_profile
 
     store, began = Store(folder), time.monotonic()
-    best_device(options["device"])  # told before anything is read
     before = {record.key for record in store.records()} if profile else set()
     with told_how_to_go_on(lambda: _how_far(store)):
         results = run_study(study, folder, listener=OnTerminal(console), **options)

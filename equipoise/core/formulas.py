@@ -65,6 +65,7 @@ def _formula(tex: str) -> str:
         tex = re.sub(r"\\(tilde|hat|bar|overline)\s*(?:\{(\w[\u0303\u0302\u0304]?)\}|\\?(\w+))", _marked, tex)
     tex = re.sub(rf"\^{_BRACED}", lambda m: f"^{_grouped(m[1])}", tex)
     tex = re.sub(rf"_{_BRACED}", lambda m: f"_{m[1]}" if re.fullmatch(r"[\w\\^]+", m[1]) else f"_({m[1]})", tex)
+    tex = re.sub(r"(?<!\\)[{}]", "", tex)  # what is left of them only groups
     tex = re.sub(r"\\([A-Za-z]+|.)", lambda m: _SYMBOLS.get(m[1], m[1]), tex)
     return re.sub(r"(?<=\S) {5,}", "    ", tex).strip()
 

@@ -8,13 +8,12 @@ from torch import Tensor, nn
 from ..core import EquipoiseError
 from ..data import normalize
 from ..store import Store
-from ..train import Recipe, Run
-from .probe.subjects import network_of
-from .run.job import change_network, posthoc_of
+from ..train import Run
+from .probe.predictor import corrected_run
 
 
 class TrainedNetwork(nn.Module):
-    """Logits of images as a task holds them: uint8 of shape (N, c, h, w).
+    """Logits of images as a task holds them, uint8 of shape (N, c, h, w), on whatever device they are.
 
     `network` is the bare one, which takes images normalized by `mean` and `std` of the training images.
     """
@@ -30,21 +29,16 @@ class TrainedNetwork(nn.Module):
         self.eval()
 
     def forward(self, images: Tensor) -> Tensor:
-        return self.network(normalize(images, self.mean, self.std))
+        return self.network(normalize(images.to(self.mean.device), self.mean, self.std))
 
 
 def trained_network(store: Store, key: str, device: torch.device) -> TrainedNetwork:
     """The network of a finished run, in evaluation mode; a correction of outputs has none of its own."""
     record = store.get(key)
-    if record.trained_by is None:
-        return TrainedNetwork(network_of(store, record, device))
-    recipe, trained = Recipe.from_dict(record.recipe), store.get(record.trained_by)
-    run = network_of(store, trained, device)
-    posthoc = posthoc_of(recipe, trained, {k: v.cpu() for k, v in run.evaluated.state_dict().items()})
-    if not hasattr(posthoc, "change"):
+    run, posthoc = corrected_run(store, record, device)
+    if posthoc is not None:
         raise EquipoiseError(
-            f"{recipe.posthoc} corrects the outputs of a network and leaves the network as it is: ask for the method "
-            "it builds on, or for this one's predictions"
+            f"{record.recipe['posthoc']} corrects the outputs of a network and leaves the network as it is: ask for "
+            "the method it builds on, or for this one's predictions"
         )
-    change_network(posthoc, run)
     return TrainedNetwork(run)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from ...data import Split
-from ...store import Store
+from ...store import Record, Store
 from ...train import Recipe, Run, predict
 from ..run.job import change_network, corrected_outputs, posthoc_of
 from .subjects import Subject, network_of
@@ -23,18 +24,25 @@ class Predictor:
     logits: Callable[[Split], Tensor]
 
 
-def predictor_of(store: Store, subject: Subject, device: torch.device) -> Predictor:
-    """A post-hoc method is fitted again, on the validation outputs that it was fitted on."""
-    if subject.record.trained_by is None:
-        run = network_of(store, subject.record, device)
-        return Predictor(run, lambda split: torch.from_numpy(predict(run, split)["logits"]))
-    trained, recipe = store.get(subject.record.trained_by), Recipe.from_dict(subject.record.recipe)
+def corrected_run(store: Store, record: Record, device: torch.device) -> tuple[Run, Any]:
+    """The run of a record with its network as the method leaves it, and what still corrects its outputs, or None."""
+    if record.trained_by is None:
+        return network_of(store, record, device), None
+    trained, recipe = store.get(record.trained_by), Recipe.from_dict(record.recipe)
     run = network_of(store, trained, device)
     posthoc = posthoc_of(recipe, trained, {k: v.cpu() for k, v in run.evaluated.state_dict().items()})
-    if hasattr(posthoc, "change"):
-        change_network(posthoc, run)
+    if not hasattr(posthoc, "change"):
+        return run, posthoc
+    change_network(posthoc, run)
+    return run, None
+
+
+def predictor_of(store: Store, subject: Subject, device: torch.device) -> Predictor:
+    """A post-hoc method is fitted again, on the validation outputs that it was fitted on."""
+    run, posthoc = corrected_run(store, subject.record, device)
+    if posthoc is None:
         return Predictor(run, lambda split: torch.from_numpy(predict(run, split)["logits"]))
-    valid = store.valid(trained.key)
+    valid = store.valid(str(subject.record.trained_by))
     return Predictor(
         run, lambda split: torch.from_numpy(corrected_outputs(posthoc, valid, predict(run, split))[1]["logits"])
     )
