@@ -34,7 +34,7 @@ class Norm(nn.modules.batchnorm._BatchNorm):
 
     In training a block's own statistics normalize it, and `running_mean` and `running_square`, the moving averages
     of x and x², take one step for each batch, from E[x] and E[x²] over the whole batch. In inference they replace
-    the block's statistics, mixed with those of the example itself where `example_weight` is not 0.
+    the block's statistics, mixed with those of the example itself where `example_weight` is above 0.
 
     To PyTorch and other libraries it is a batch norm: what they do with one (averaging of weights, freezing, no weight
     decay) finds it by that class. `momentum` is PyTorch's word for 1 - `decay`; None, in either, makes the moving
@@ -48,7 +48,7 @@ class Norm(nn.modules.batchnorm._BatchNorm):
     running_square: Tensor
     square_rest: Tensor
     num_batches_tracked: Tensor
-    own_example_weight = 0.0  # what inference of the method as published corresponds to
+    own_example_weight: float | None = 0.0  # at which inference is the published one; None: at no weight
     precise: tuple[str, ...] = ("running_mean", "running_square", "square_rest")  # the moving averages
     counters: tuple[str, ...] = ("num_batches_tracked",)
 
@@ -117,12 +117,11 @@ class Norm(nn.modules.batchnorm._BatchNorm):
         """x normalized as in inference: the same for each example whatever batch it comes in."""
         groups = self.block().groups
         shared = groups if groups < self.num_features else None
-        if self.example_weight == 0:
-            mean, var = self.usual()
+        mean, var = self.usual() if self.example_weight is None else self.moving()
+        if not self.example_weight:
             if shared is not None:
                 mean, var = pool_channels(mean, var, shared)
             return fixed_norm(x, mean, var, self.weight, self.bias, self.eps)
-        mean, var = self.moving()
         return example_weighted_norm(x, mean, var, self.weight, self.bias, self.example_weight, self.eps, groups=shared)
 
     def moving(self) -> tuple[Tensor, Tensor]:

@@ -36,9 +36,12 @@ def refuse_conversion(norm: Any) -> None:
         return
     channels_share = hasattr(norm, "block") and norm.block().groups < norm.num_features
     trains_as_batch_norm = isinstance(norm, nn.BatchNorm1d | nn.BatchNorm2d | nn.BatchNorm3d)
-    if norm.example_weight or channels_share or not (fuses or trains_as_batch_norm):
-        remedy = "set_example_weight(network, 0)" if trains_as_batch_norm else "replace_norm(network, nn.BatchNorm2d)"
+    weight = norm.example_weight
+    weighs = bool(weight) or weight != getattr(norm, "own_example_weight", weight)
+    if weighs or channels_share or not (fuses or trains_as_batch_norm):
+        off, other = "set_example_weight(network, None)", "replace_norm(network, nn.BatchNorm2d)"
+        what = f"{type(norm).__name__} with an example weight of {weight:g}" if weighs else type(norm).__name__
         raise TypeError(
-            f"{asking} would lose what {type(norm).__name__} with an example weight of {norm.example_weight:g} does "
-            f"beyond batch norm; where that is meant, call {remedy} before"
+            f"{asking} would lose what {what} does beyond batch norm; where that is meant, "
+            f"call {off if trains_as_batch_norm else other} before"
         )

@@ -32,8 +32,9 @@ class BatchNorm2d(Norm, nn.BatchNorm2d):
 
     As PyTorch's it also takes `affine`, `track_running_stats`, `device`, `dtype` and `bias`.
 
-    Differs from the paper: the moving averages are exponential ones, as in every library. With an example weight of 0
-    inference is PyTorch's, with `running_var`; in the code of Summers and Dinneen it uses the average of x².
+    Differs from the paper: the moving averages are exponential ones, as in every library. Inference is PyTorch's, with
+    `running_var`. Example weighing takes the average of x², as in the code of Summers and Dinneen; so a weight of 0,
+    which is the limit of small ones, differs from no weighing where the means of batches differ.
 
     Example:
         >>> BatchNorm2d(2)(torch.tensor([1.0, 3.0]).view(2, 1, 1, 1).expand(2, 2, 1, 1))[:, 0].flatten()
@@ -43,6 +44,7 @@ class BatchNorm2d(Norm, nn.BatchNorm2d):
     Shift. ICML 2015.
     """
 
+    own_example_weight = None
     precise = (*Norm.precise, "running_var")
 
     def __init__(
@@ -88,7 +90,7 @@ class BatchNorm2d(Norm, nn.BatchNorm2d):
 
     def __prepare_scriptable__(self) -> nn.Module:
         """PyTorch's own, which shares all numbers; it has no moving average of x²."""
-        if self.example_weight:
+        if self.example_weight is not None:
             return super().__prepare_scriptable__()
         stock = nn.BatchNorm2d(self.num_features, self.eps, self.momentum, self.affine, self.track_running_stats)
         for name in ("weight", "bias", "running_mean", "running_var", "num_batches_tracked"):

@@ -54,8 +54,8 @@ class BatchRenorm2d(Norm):
     As PyTorch's norms it also takes `momentum`, which is 1 - decay, `affine`, `bias`, `track_running_stats`, `device`
     and `dtype`. Without moving averages it is batch norm.
 
-    Differs from the paper: nothing known. `running_std` is the σ of plain inference; example weighing, which changes
-    nearly nothing here, uses the moving averages of x and x².
+    Differs from the paper: nothing known. `running_std` is the σ of plain inference; example weighing, of 0 too, uses
+    the moving averages of x and x².
 
     Example:
         >>> norm = BatchRenorm2d(1)
@@ -68,6 +68,7 @@ class BatchRenorm2d(Norm):
 
     running_std: Tensor
     steps: Tensor
+    own_example_weight = None
     precise = (*Norm.precise, "running_std")
     counters = (*Norm.counters, "steps")
 

@@ -108,13 +108,12 @@ def test_the_output_does_not_depend_on_the_batch(make):
 
 
 @pytest.mark.parametrize("make", [*OURS, nn.BatchNorm2d, NormAct])
-def test_zero_is_usual_inference(make):
+def test_none_is_usual_inference(make):
     norm, x = trained(make(4), 6, 4, 3, 3), torch.randn(8, 4, 3, 3)
     set_example_weight(norm, 0.3)
-    set_example_weight(norm, 0.0)
+    set_example_weight(norm, None)
     if isinstance(norm, GroupNorm2d):
-        assert norm.own_example_weight == 1.0  # for group norm, usual inference is the example alone
-        set_example_weight(norm, 1.0)
+        assert norm.example_weight == 1.0  # for group norm, usual inference is the example alone
         expected = F.group_norm(x, 2, norm.weight, norm.bias)
     elif isinstance(norm, BatchGroupNorm2d):
         mean, var = (t.view(2, 2) for t in norm.moving())
@@ -129,6 +128,31 @@ def test_zero_is_usual_inference(make):
     torch.testing.assert_close(norm(x), expected, atol=1e-5, rtol=1e-5)
 
 
+@pytest.mark.parametrize("make", [*OURS, nn.BatchNorm2d, NormAct])
+def test_zero_is_the_limit_of_small_weights(make):
+    """Also where the means of training batches differ, and with them E[x²] from variance plus squared mean."""
+    norm, x = make(4), torch.randn(8, 4, 3, 3)
+    for step in range(200):
+        norm(torch.randn(8, 4, 3, 3) + 3 * (-1) ** step)
+    norm.eval()
+    outputs = []
+    for alpha in (0.0, 1e-6):
+        set_example_weight(norm, alpha)
+        outputs.append(norm(x).detach())
+    torch.testing.assert_close(*outputs, atol=1e-4, rtol=1e-4)
+
+
+def test_zero_uses_the_average_of_the_square_and_none_the_moving_variance():
+    norm = BatchNorm2d(1, eps=1e-12).eval()
+    norm.running_square.fill_(5.0)  # beside a running mean of 0 and a running variance of 1
+    x = torch.tensor([1.0, 2.0]).view(2, 1, 1, 1)
+    assert torch.equal(norm(x), x)
+    set_example_weight(norm, 0.0)
+    torch.testing.assert_close(norm(x), x / 5**0.5)
+    set_example_weight(norm, None)
+    assert torch.equal(norm(x), x)
+
+
 def test_norms_of_other_libraries(reference):
     norm, x = trained(NormAct(4), 6, 4, 3, 3), torch.randn(5, 4, 3, 3)
     moving = arrays(norm.running_mean, norm.running_var + norm.running_mean**2, norm.weight, norm.bias)
@@ -138,7 +162,7 @@ def test_norms_of_other_libraries(reference):
         np.testing.assert_allclose(norm(x).flatten(2), expected, atol=1e-4)
     norm.train()
     torch.testing.assert_close(norm(x), NormAct(4)(x) * 0 + norm(x))  # in training the hook does nothing
-    set_example_weight(norm, 0.0)
+    set_example_weight(norm, None)
     assert not norm._forward_pre_hooks
 
 
@@ -196,7 +220,7 @@ def test_the_block_leaves_the_network_as_it_was():
     network = nn.Sequential(BatchNorm2d(3), GroupNorm2d(3, 3), nn.BatchNorm2d(3), NormAct(3)).eval()
     set_example_weight(network[2], 0.5)
     state = [network[0].example_weight, network[1].example_weight, network[2].example_weight]
-    assert state == [0.0, 1.0, 0.5]
+    assert state == [None, 1.0, 0.5]
     with pytest.raises(RuntimeError, match="inside"), example_weight(network, 0.25) as names:
         assert names == ["0", "1", "2", "3"] and network[1].example_weight == 0.25
         assert len(network[3]._forward_pre_hooks) == 1

@@ -67,7 +67,7 @@ def test_a_trained_network_predicts_as_before(factory):
     stock = [n for n, m in network.named_modules() if isinstance(m, nn.BatchNorm2d)]
     assert replace_norm(network, factory) == stock and len(stock) == 10
     torch.testing.assert_close(network(x), expected, atol=1e-5, rtol=1e-5)
-    set_example_weight(network, 0.0)
+    set_example_weight(network, None)
     torch.testing.assert_close(network(x), expected, atol=1e-5, rtol=1e-5)
     assert not any(type(m) is nn.BatchNorm2d for m in network.modules())
 
@@ -76,7 +76,7 @@ def test_weighing_gives_the_same_before_and_after():
     network, x = trained_resnet(), torch.randn(6, 3, 12, 12)
     set_example_weight(network, 0.3)
     expected = network(x).detach()
-    set_example_weight(network, 0.0)
+    set_example_weight(network, None)
     replace_norm(network, BatchNorm2d)
     set_example_weight(network, 0.3)
     torch.testing.assert_close(network(x), expected, atol=1e-4, rtol=1e-4)

@@ -441,19 +441,20 @@ def test_sync_batch_norm_takes_batch_norm_alone(kind, norm):
 def test_sync_batch_norm_of_a_stock_norm_that_weighs():
     network = nn.Sequential(nn.BatchNorm2d(C))
     set_example_weight(network, 0.3)
-    with pytest.raises(TypeError, match=r"set_example_weight\(network, 0\)"):
+    with pytest.raises(TypeError, match=r"set_example_weight\(network, None\)"):
         nn.SyncBatchNorm.convert_sync_batchnorm(network)
-    set_example_weight(network, 0.0)
+    set_example_weight(network, None)
     assert isinstance(nn.SyncBatchNorm.convert_sync_batchnorm(network)[0], nn.SyncBatchNorm)
 
 
-@pytest.mark.parametrize("alpha", [0.0, 0.3])
+@pytest.mark.parametrize("alpha", [None, 0.0, 0.3])
 def test_fusing_with_a_convolution_is_right_or_refused(kind, norm, alpha):
     conv, x = nn.Conv2d(2, C, 3), torch.randn(4, 2, 5, 5)
     trained(norm, 8, C, 3, 4)
     set_example_weight(norm, alpha)
     network = nn.Sequential(conv, norm).eval()
-    if alpha or kind in ("batch_group", "group"):
+    at_no_weight = kind in ("batch", "batch_renorm") and alpha is not None
+    if alpha or at_no_weight or kind in ("batch_group", "group"):
         with pytest.raises(TypeError, match="fuse_conv_bn_eval would lose what"):
             torch.nn.utils.fuse_conv_bn_eval(conv, norm)
     else:

@@ -14,22 +14,23 @@ from .._taken_over import as_leaf, not_scriptable, refuse_conversion
 from .weighing import example_weighted_norm
 
 
-def set_example_weight(network: nn.Module, alpha: float) -> list[str]:
+def set_example_weight(network: nn.Module, alpha: float | None) -> list[str]:
     r"""Give each example the share `alpha` in the statistics it is normalized with in inference, throughout `network`.
 
     .. math::
         \mu_i = \alpha E[x_i] + (1 - \alpha) m_x, \qquad
         \sigma_i^2 = \alpha E[x_i^2] + (1 - \alpha) m_{x^2} - \mu_i^2
 
-    In place; no code, parameter or buffer of the network changes, and 0 gives a stock batch norm back as it was. The
+    In place; no code, parameter or buffer of the network changes, and None gives every norm back as it was. The
     output of an example depends on that example alone, whatever batch it comes in. Our norms have tracked
     :math:`m_{x^2}`; for others (any module with `running_mean`, `running_var` and `eps`) it is their
     variance plus squared mean, which misses how much the means of training batches differed.
 
     Args:
         network: any module; norms without moving statistics are left alone.
-        alpha: 0 is batch norm's usual inference, 1 uses the example alone. One number for the whole network, best
-            found by `tune_example_weight`.
+        alpha: 0 uses the moving averages alone, 1 the example alone. One number for the whole network, best found by
+            `tune_example_weight`. None switches weighing off: each norm's own inference, which for `batch` takes
+            `running_var` in place of the average of x².
 
     Returns:
         The names of the norms it was set for.
@@ -40,7 +41,7 @@ def set_example_weight(network: nn.Module, alpha: float) -> list[str]:
 
     Reference: Summers, Dinneen. Four Things Everyone Should Know to Improve Batch Normalization. ICLR 2020.
     """
-    checks.between("alpha", alpha, 0, 1)
+    alpha = None if alpha is None else float(checks.between("alpha", alpha, 0, 1))
     norms = {name: module for name, module in network.named_modules() if _has_moving_statistics(module)}
     if not norms:
         raise ValueError(
@@ -48,12 +49,12 @@ def set_example_weight(network: nn.Module, alpha: float) -> list[str]:
             "or the norms of equipoise"
         )
     for module in norms.values():
-        _set(module, float(alpha))
+        _set(module, alpha)
     return list(norms)
 
 
 @contextmanager
-def example_weight(network: nn.Module, alpha: float) -> Iterator[list[str]]:
+def example_weight(network: nn.Module, alpha: float | None) -> Iterator[list[str]]:
     """`set_example_weight` for the length of a block; the network is left as it was."""
     before = [(module, _get(module)) for module in network.modules() if _has_moving_statistics(module)]
     try:
@@ -67,15 +68,15 @@ def _has_moving_statistics(module: nn.Module) -> bool:
     return all(getattr(module, name, None) is not None for name in ("running_mean", "running_var", "eps"))
 
 
-def _get(module: Any) -> float:
+def _get(module: Any) -> float | None:
     if hasattr(module, "example_weight"):
         return module.example_weight
-    return next((hook.alpha for hook in module._forward_pre_hooks.values() if isinstance(hook, _Reshape)), 0.0)
+    return next((hook.alpha for hook in module._forward_pre_hooks.values() if isinstance(hook, _Reshape)), None)
 
 
-def _set(module: Any, alpha: float) -> None:
+def _set(module: Any, alpha: float | None) -> None:
     if hasattr(module, "own_example_weight"):
-        module.example_weight = alpha
+        module.example_weight = module.own_example_weight if alpha is None else alpha
     elif type(module) in _STOCK or type(module) in _WEIGHTED:
         _set_stock(module, alpha)
     else:
@@ -130,10 +131,10 @@ _STOCK: dict[type, type] = {
 _WEIGHTED = {weighted: stock for stock, weighted in _STOCK.items()}
 
 
-def _set_stock(module: Any, alpha: float) -> None:
+def _set_stock(module: Any, alpha: float | None) -> None:
     module.__dict__.pop("example_weight", None)
     module.__class__ = _WEIGHTED.get(type(module), type(module))
-    if alpha:
+    if alpha:  # at 0 the formula is the stock norm's own
         module.__class__ = _STOCK[type(module)]
         module.example_weight = alpha
 
@@ -160,7 +161,7 @@ class _Reshape:
         return example_weighted_norm(x, mean, module.running_var, std, mean, self.alpha, module.eps), *rest
 
 
-def _set_hook(module: nn.Module, alpha: float) -> None:
+def _set_hook(module: nn.Module, alpha: float | None) -> None:
     for key, hook in list(module._forward_pre_hooks.items()):
         if isinstance(hook, _Reshape):
             del module._forward_pre_hooks[key]

@@ -11,7 +11,7 @@ from .example_weight import set_example_weight
 from .tune import METRICS, tune_example_weight
 
 
-@register("example_weighing", kind="posthoc", year=2020, arxiv="1906.03548", neutral={"alpha": 0.0})
+@register("example_weighing", kind="posthoc", year=2020, arxiv="1906.03548")
 class ExampleWeighing:
     r"""Lets each example share in the statistics that normalize it at test time; its weight is tuned on held-out data.
 

@@ -3,7 +3,7 @@
 Only the layers before the first norm are common to two weights α, so a curve over 22 of them would cost 22 passes. But
 logits change smoothly with α. The network runs at five of them, the logits in between are interpolated for each
 example (cubic, in log(α + 0.05), where the curve bends evenly), and the metric is taken of those. One more pass at the
-best α says what it really gives.
+best α says what it really gives, and one without weighing, where no α stands for that, what it is compared with.
 """
 
 from __future__ import annotations
@@ -76,35 +76,43 @@ def tune_example_weight(
     """
     checks.one_of("metric", metric, METRICS)
     grid = torch.tensor(sorted({checks.between("alpha", a, 0, 1) for a in alphas}), dtype=torch.float64)
-    usual = max((getattr(m, "own_example_weight", 0.0) for m in network.modules()), default=0.0)
+    usual = _own_weight(network)
     nodes = _nodes(grid)
-    weights = _interpolation(nodes, grid)
+    measured = nodes.tolist()
+    apart = [] if usual in measured else [usual]
+    weights = torch.block_diag(_interpolation(nodes, grid), *torch.ones(len(apart), 1, 1, dtype=grid.dtype))
     with in_mode(network, training=False), torch.no_grad():
-        scores = _score(network, batches, nodes.tolist(), weights, metric, progress)
-        measured = nodes.tolist()
-        best = _best(grid, scores, metric, usual)
+        scores = _score(network, batches, [*measured, *apart], weights, metric, progress)
+        unweighed, scores = scores[-1] if apart else scores[grid == usual], scores[: len(grid)]
+        best = _best(grid, scores, metric, usual or 0.0)
         if grid[best] not in nodes and iter(batches) is not batches:
             again = _score(network, batches, [grid[best].item()], torch.ones(1, 1), metric, progress)
             scores[best] = again[0]
             measured = sorted([*measured, grid[best].item()])
     sure = torch.isin(grid, torch.tensor(measured, dtype=grid.dtype))
-    best = _best(grid[sure], scores[sure], metric, usual)
+    best = _best(grid[sure], scores[sure], metric, usual or 0.0)
     found = TunedWeight(grid[sure][best].item())
     found.metric, found.score, found.measured = metric, scores[sure][best].item(), tuple(measured)
-    found.usual = scores[(grid - usual).abs().argmin()].item()
+    found.usual = unweighed.item()
     found.curve = tuple(zip(grid.tolist(), scores.tolist(), strict=True))
     return found
+
+
+def _own_weight(network: nn.Module) -> float | None:
+    """The example weight at which the network infers as without weighing; None if there is no such weight."""
+    own = [getattr(module, "own_example_weight", 0.0) for module in network.modules()]
+    return None if None in own else max(own)
 
 
 def _score(
     network: nn.Module,
     batches: Iterable[Sequence[Tensor]],
-    nodes: Sequence[float],
+    nodes: Sequence[float | None],
     weights: Tensor,
     metric: str,
     progress: Progress | None,
 ) -> Tensor:
-    """The metric (A,) of logits that are `weights` (A, nodes) times those of the network at `nodes`."""
+    """The metric (A,) of logits that are `weights` (A, nodes) times those at `nodes`; None is no weighing."""
     total = len(batches) if isinstance(batches, Sized) else None
     sums: Tensor | float = 0.0
     sizes: Tensor | float = 0.0
@@ -133,7 +141,7 @@ def _on_device(network: nn.Module, batches: Iterable[Sequence[Tensor]]) -> Itera
         yield inputs.to(device, non_blocking=True), target.to(device, non_blocking=True)
 
 
-def _logits(network: nn.Module, inputs: Tensor, alpha: float) -> Tensor:
+def _logits(network: nn.Module, inputs: Tensor, alpha: float | None) -> Tensor:
     with example_weight(network, alpha):
         return network(inputs).float()
 

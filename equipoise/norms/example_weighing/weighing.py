@@ -33,7 +33,7 @@ def example_weighted_norm(
 
     Args:
         mean, var: the moving averages (C,), as mean and variance.
-        alpha: 0 is usual inference, 1 that of instance norm (or group norm, with `groups`).
+        alpha: 0 is inference by the moving averages, 1 that of instance norm (or group norm, with `groups`).
         groups: channel groups that share statistics; one for each channel where it is not given.
 
     Reference: Summers, Dinneen. Four Things Everyone Should Know to Improve Batch Normalization. ICLR 2020.
