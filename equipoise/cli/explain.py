@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.markup import escape
@@ -13,6 +13,9 @@ from ..core import METHOD_KINDS, Card, EquipoiseError, card, cards
 from ..core.formulas import plain_text
 from ..core.words import counted
 from .app import app, console
+
+if TYPE_CHECKING:
+    from ..data.sources import Official
 
 
 @app.command()
@@ -65,21 +68,31 @@ def presets() -> None:
 @app.command()
 def tasks() -> None:
     """List the data sets, and say which are on this machine."""
+    from ..data.sources import OFFICIAL
+
     table = Table("task", "here", "what it is", box=None, pad_edge=False)
     for entry in cards("task"):
-        if any(p.default is p.empty for p in entry.parameters.values()):
-            here = "yours"  # it is told where
-        else:
-            try:
-                entry.factory()
-                here = "yes"
-            except EquipoiseError:
-                here = "no"
-        table.add_row(entry.name, here, escape(entry.summary))
+        published = OFFICIAL.get(entry.name)
+        place = f"\n[dim]files in {published.place}[/]" if published else ""
+        table.add_row(entry.name, _is_here(entry, published), escape(entry.summary) + place)
     console.print(table)
     console.print(
-        "\nData is looked for under EQUIPOISE_DATA, then in your cache folder, then where the system keeps it."
+        "\nData is looked for under EQUIPOISE_DATA, then in your cache folder, then where the system keeps it. "
+        "`equipoise show NAME` says which files a set has."
     )
+
+
+def _is_here(entry: Card, published: Official | None) -> str:
+    """Whether a task can be loaded; the files of a published set are looked for and not read."""
+    if any(p.default is p.empty for p in entry.parameters.values()):
+        return "yours"  # it is told where
+    if published is not None:
+        return "yes" if published.is_here else "no"
+    try:
+        entry.factory()
+        return "yes"
+    except EquipoiseError:
+        return "no"
 
 
 @app.command()

@@ -48,9 +48,12 @@ def content_of_tensors(class_names: Sequence[str], parts: Sequence[tuple[Tensor,
     return content_of([*class_names, *shapes], plain)
 
 
-def digests_of(files: Sequence[ImageFile], base: Path, cache: Path) -> list[bytes]:
-    """SHA-256 of each file's content; only those are read that `cache` does not know, or that have changed."""
-    where = cache / "content" / hashlib.sha256(os.fsencode(base)).hexdigest()[:16]
+def digests_of(files: Sequence[ImageFile], base: Path, cache: Path, task: str = "") -> list[bytes]:
+    """SHA-256 of each file's content; only those are read that `cache` does not know, or that have changed.
+
+    Tasks that take other images of the same folder each have an index of their own, by the name in `task`.
+    """
+    where = cache / "content" / hashlib.sha256(os.fsencode(base) + task.encode()).hexdigest()[:16]
     known, began = _read_index(where), time.time_ns()
     keys = [_key(file, base) for file in files]
     unknown = [i for i, key in enumerate(keys) if key not in known]

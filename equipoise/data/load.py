@@ -110,17 +110,16 @@ def _held(pools: Sequence[NDArray[np.int64]], imbalance: str | None, ratio: floa
 
 
 def _source(name: str, root: str | Path | None, cache: Path | None, content: str | None, decode: bool) -> Source:
-    if has_place(name) and (content is None or not decode):  # the user's own data may have changed since it was read
-        source = _opened(name, root, content)
-        if not decode:
-            return source
-        content = source.content
+    if not decode:
+        return _opened(name, root, content)
+    if has_place(name) and content is None:  # the user's own data may have changed since it was read
+        content = _opened(name, root, None).content
     return _read(name, root, data_folders(root), cache, content)
 
 
 def _opened(name: str, root: str | Path | None, content: str | None) -> Source:
-    """The set as it lies there now; images in files are left there."""
-    source: Source = Spec.parse(name).build("task", root=root)
+    """The set as it lies there; images in files are left there."""
+    source = _built(name, root) if has_place(name) else _published(name, root, data_folders(root))
     if content is not None and source.content != content:
         raise DataError(
             f"the images of {shown(name)} are not those that were asked for: their content is {source.content}, not "
@@ -128,6 +127,17 @@ def _opened(name: str, root: str | Path | None, content: str | None) -> Source:
             "in another folder, with --out"
         )
     return source
+
+
+def _built(name: str, root: str | Path | None) -> Source:
+    source: Source = Spec.parse(name).build("task", root=root)
+    return source
+
+
+@lru_cache(maxsize=4)
+def _published(name: str, root: str | Path | None, folders: tuple[Path, ...]) -> Source:
+    """Sets that nobody changes are looked through once for many seeds; the environment may change the `folders`."""
+    return _built(name, root)
 
 
 @lru_cache(maxsize=4)

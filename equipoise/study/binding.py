@@ -28,7 +28,10 @@ def bound(study: Study, store: Store | None = None) -> Study:
 def bind(study: Study, store: Store, say: Callable[[str], None]) -> Study:
     """The same for a study about to run in `store`; its data is described."""
     study, tasks = _with_data(study, store)
-    said = [note for choice, task in tasks.items() for note in (*data_notes(task), *_batch_notes(study, choice, task))]
+    said = []
+    for choice, task in tasks.items():
+        whole = choice.imbalance is None and choice.n_max is None
+        said += [*data_notes(task, whole), *_batch_notes(study, choice, task)]
     said += [note for recipe in study.methods.values() if (note := _augmentation(recipe))]
     for note in dict.fromkeys(said):
         say(note)

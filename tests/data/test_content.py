@@ -102,6 +102,7 @@ def test_the_data_asked_for_or_none(photos, change):
     assert load(photos, content=before.content).fingerprint == before.fingerprint
     change(photos)
     load_module._read.cache_clear()  # another process
+    load_module._published.cache_clear()
     with pytest.raises(EquipoiseError, match="are not those that were asked for"):
         load(photos, content=before.content)
 
@@ -113,6 +114,7 @@ def test_pixels_of_a_killed_study_are_not_taken_for_others(photos, tmp_path, mon
     for i in range(10):
         paint(photos / "cat" / f"{i}.png", 100 + i)
     load_module._read.cache_clear()
+    load_module._published.cache_clear()
     after = load(photos, cache=tmp_path / "cache")
     assert before.train.images.in_memory().min() == 40 and after.train.images.in_memory().min() >= 100
 
@@ -210,7 +212,7 @@ def test_a_damaged_index_is_made_again(photos, hashed, settled, damage, _own_ind
 
 def test_an_index_that_cannot_be_written_costs_time_alone(photos, monkeypatch, tmp_path):
     (tmp_path / "file").write_text("")
-    monkeypatch.setattr("equipoise.data.sources.folder.cache_folder", lambda: tmp_path / "file")
+    monkeypatch.setattr("equipoise.data.sources._files.cache_folder", lambda: tmp_path / "file")
     assert load_task(named(photos), decode=False).content
 
 

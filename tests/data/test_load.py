@@ -32,10 +32,12 @@ def source_of(monkeypatch):
         entry = core.Card("made", "task", lambda root=None: source)
         monkeypatch.setitem(core.registry._REGISTRY, "made", entry)
         load_module._read.cache_clear()
+        load_module._published.cache_clear()
         return source
 
     yield enter
     load_module._read.cache_clear()
+    load_module._published.cache_clear()
 
 
 def index_of(split):

@@ -1,4 +1,4 @@
-"""What all sources share: where files are looked for, and how they are read."""
+"""What all sources share: what they give, where files are looked for, and how they are read."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import gzip
 import os
 import sys
 import zlib
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -57,14 +56,6 @@ class Source:
         return replace(self, train=train, test=test, valid=valid[0] if valid else None)
 
 
-@dataclass(frozen=True)
-class Layout:
-    """Files that make up a set; `folder` is what the official archive unpacks to, "" where it has none."""
-
-    folder: str
-    files: tuple[str, ...]
-
-
 def data_folders(root: str | Path | None = None) -> tuple[Path, ...]:
     """Where sets are looked for, in this order; an explicit `root` is the only place."""
     if root is not None:
@@ -91,34 +82,6 @@ def cache_folder() -> Path:
     return _absolute(base) / "equipoise"
 
 
-def locate(task: str, layouts: Sequence[Layout], root: str | Path | None, hint: str = "") -> tuple[Layout, list[Path]]:
-    """The first complete layout and its files, each plain or with ``.gz``; the error says what to put where."""
-    bases, incomplete = data_folders(root), ""
-    for base in bases:
-        for layout in layouts:
-            # the archive's folder, the task's (Debian writes it with hyphens), or the files directly
-            parents = (base / task, base / task.replace("_", "-"), base)
-            for folder in dict.fromkeys([p / layout.folder for p in parents] + list(parents)):
-                paths = [_existing(folder / name) for name in layout.files]
-                found = [path for path in paths if path]
-                if len(found) == len(paths):
-                    return layout, found
-                if found and not incomplete:
-                    lost = [name for name, path in zip(layout.files, paths, strict=True) if not path]
-                    incomplete = f" {folder} has a part of them and lacks {', '.join(lost)}."
-    wanted = ", or ".join(f"{', '.join(x.files)} into {bases[0] / task / x.folder}" for x in layouts)
-    setting = "set EQUIPOISE_DATA to" if root is None else "give as root"
-    raise EquipoiseError(
-        f"the files of {task} were not found.{incomplete} Put {wanted} (plain or .gz), or {setting} the folder that "
-        f"holds them.{hint} Looked in {', '.join(map(str, bases))}."
-    )
-
-
-def _existing(path: Path) -> Path | None:
-    packed = path.with_name(path.name + ".gz")
-    return path if path.is_file() else packed if packed.is_file() else None
-
-
 def read_bytes(path: Path) -> bytes:
     """The content of a file, unpacked where its name ends in ``.gz``."""
     try:
@@ -132,10 +95,11 @@ def damaged(path: Path, expected: str, got: str) -> EquipoiseError:
     return EquipoiseError(f"{path} is damaged: expected {expected}, got {got}; copy or download it again")
 
 
-def check_labels(path: Path, labels: NDArray[Any], num_classes: int) -> None:
-    """Labels of a file run from 0 to ``num_classes - 1``."""
-    if len(labels) and not 0 <= int(labels.min()) <= int(labels.max()) < num_classes:
-        raise damaged(path, f"labels from 0 to {num_classes - 1}", f"{labels.min()} to {labels.max()}")
+def check_labels(path: Path, labels: NDArray[Any], num_classes: int, first: int = 0) -> None:
+    """Labels of a file run from `first` over so many classes."""
+    last = first + num_classes - 1
+    if len(labels) and not first <= int(labels.min()) <= int(labels.max()) <= last:
+        raise damaged(path, f"labels from {first} to {last}", f"{labels.min()} to {labels.max()}")
 
 
 def as_split(images: NDArray[Any], labels: NDArray[Any]) -> Split:

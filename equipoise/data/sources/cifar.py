@@ -12,15 +12,30 @@ from numpy.typing import NDArray
 
 from ...core import register
 from ..task import Split
-from ._base import Layout, Source, as_split, check_labels, damaged, locate, read_bytes
+from ._base import Source, as_split, check_labels, damaged, read_bytes
+from ._official import Layout, Official, official
 
 PIXELS = 3 * 32 * 32
 BATCHES = tuple(f"data_batch_{i}" for i in range(1, 6)) + ("test_batch",)
-CIFAR10 = (
+GET = "They are on the author's page, The CIFAR-10 and CIFAR-100 datasets, at the University of Toronto."
+CIFAR10 = official(
+    "cifar10",
     Layout("cifar-10-batches-bin", tuple(f"{name}.bin" for name in BATCHES)),
     Layout("cifar-10-batches-py", BATCHES),
+    get=GET,
+    classes=10,
+    train=50_000,
+    test=10_000,
 )
-CIFAR100 = (Layout("cifar-100-binary", ("train.bin", "test.bin")), Layout("cifar-100-python", ("train", "test")))
+CIFAR100 = official(
+    "cifar100",
+    Layout("cifar-100-binary", ("train.bin", "test.bin")),
+    Layout("cifar-100-python", ("train", "test")),
+    get=GET,
+    classes=100,
+    train=50_000,
+    test=10_000,
+)
 
 COMPANIONS = {"model": "resnet32", "augment": "crop_flip(pad=4, flip=True)"}
 
@@ -49,7 +64,7 @@ def cifar10(root: str | Path | None = None) -> Source:
 
     Reference: Krizhevsky. Learning Multiple Layers of Features from Tiny Images. Technical report 2009.
     """
-    return _read("cifar10", CIFAR10, CIFAR10_NAMES, label_bytes=1, label_key=b"labels", root=root)
+    return _read(CIFAR10, CIFAR10_NAMES, label_bytes=1, label_key=b"labels", root=root)
 
 
 @register("cifar100", kind="task", year=2009, companions=COMPANIONS)
@@ -64,19 +79,15 @@ def cifar100(root: str | Path | None = None) -> Source:
 
     Reference: Krizhevsky. Learning Multiple Layers of Features from Tiny Images. Technical report 2009.
     """
-    return _read("cifar100", CIFAR100, CIFAR100_NAMES, label_bytes=2, label_key=b"fine_labels", root=root)
+    return _read(CIFAR100, CIFAR100_NAMES, label_bytes=2, label_key=b"fine_labels", root=root)
 
 
 def _read(
-    task: str,
-    layouts: tuple[Layout, Layout],
-    names: tuple[str, ...],
-    label_bytes: int,
-    label_key: bytes,
-    root: str | Path | None,
+    task: Official, names: tuple[str, ...], label_bytes: int, label_key: bytes, root: str | Path | None
 ) -> Source:
-    layout, paths = locate(task, layouts, root)
-    parts = [read_binary(path, label_bytes) if layout is layouts[0] else read_pickle(path, label_key) for path in paths]
+    layout, _, paths = task.find(root)
+    is_binary = layout is task.layouts[0]
+    parts = [read_binary(path, label_bytes) if is_binary else read_pickle(path, label_key) for path in paths]
     for path, (_, labels) in zip(paths, parts, strict=True):
         check_labels(path, labels, len(names))
     return Source.of_files(_join(parts[:-1]), _join(parts[-1:]), names)

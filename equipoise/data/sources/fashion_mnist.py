@@ -11,14 +11,19 @@ from numpy.typing import NDArray
 
 from ...core import register
 from ..task import Split
-from ._base import Layout, Source, as_split, check_labels, damaged, locate, read_bytes
+from ._base import Source, as_split, check_labels, damaged, read_bytes
+from ._official import Layout, official
 
-FILES = Layout(
-    "",
-    ("train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"),
+FILES = ("train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte")
+FASHION_MNIST = official(
+    "fashion_mnist",
+    Layout("", FILES),
+    get="On Debian and Ubuntu the package dataset-fashion-mnist has them: apt install dataset-fashion-mnist.",
+    classes=10,
+    train=60_000,
+    test=10_000,
 )
 NAMES = ("T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot")
-HINT = " On Debian and Ubuntu the package dataset-fashion-mnist has them: apt install dataset-fashion-mnist."
 
 
 @register(
@@ -40,7 +45,7 @@ def fashion_mnist(root: str | Path | None = None) -> Source:
     Reference: Xiao, Rasul, Vollgraf. Fashion-MNIST: a Novel Image Dataset for Benchmarking Machine Learning
     Algorithms. arXiv 2017.
     """
-    _, paths = locate("fashion_mnist", [FILES], root, HINT)
+    paths = FASHION_MNIST.find(root).paths
     return Source.of_files(_split(*paths[:2]), _split(*paths[2:]), NAMES)
 
 

@@ -3,29 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
 from pathlib import Path
-
-import numpy as np
-import torch
-from numpy.typing import NDArray
 
 from ...core import checks, register
 from ...core.words import shown as in_words
-from ..content import content_of, digests_of
 from ..decode import DataError
-from ..image_files import ImageFiles
 from ..names import listed, shown
 from ..split import split_by_class
-from ..task import Split
-from ..walk import ImageFile, image_files, subfolders
-from ._base import Source, cache_folder, data_folders
+from ..walk import subfolders
+from ._base import Source, data_folders
+from ._files import Files, chosen, files_of_classes, source_of_files
 
 TEST_SHARE = 0.2
 TEST_SEED = 0
 PARTS = {"train": "train", "val": "valid", "valid": "valid", "validation": "valid", "test": "test"}
-
-Files = tuple[list[ImageFile], NDArray[np.int64]]  # and their labels
 
 
 @register("folder", kind="task", companions={"augment": "crop_flip"})
@@ -52,25 +43,10 @@ def folder(path: str, size: int = 64, root: str | Path | None = None) -> Source:
     base = _located(Path(path).expanduser(), root).resolve()
     parts = _parts(base)
     names = _class_names(parts["train"], base)
-    files = {part: _files(place, base, names) for part, place in parts.items()}
+    files = {part: files_of_classes(place, base, names) for part, place in parts.items()}
     if "test" not in files:
-        files["train"], files["test"] = _held_out(*files["train"], len(names))
-    labels = tuple(shown(name) for name in names)
-    if len(set(labels)) < len(labels):
-        raise DataError(f"{shown(base)} has class folders whose names look the same: {listed(list(names))}; rename one")
-    return _source(base, files, labels, size)
-
-
-def _source(base: Path, files: Mapping[str, Files], names: tuple[str, ...], size: int) -> Source:
-    every = [file for part, _ in files.values() for file in part]
-    digests = iter(digests_of(every, base, cache_folder()))
-    splits, parts = {}, {}
-    for part, (own, labels) in files.items():
-        of_part = [next(digests) for _ in own]
-        images = ImageFiles([file.path for file in own], size, of_part)
-        splits[part], parts[part] = Split(images, torch.from_numpy(labels)), (labels.tolist(), b"".join(of_part))
-    content = content_of(names, [parts.get(part, ([], b"")) for part in ("train", "valid", "test")])
-    return Source(splits["train"], splits["test"], names, splits.get("valid"), content)
+        files["train"], files["test"] = _held_out(files["train"], len(names))
+    return source_of_files(base, files, names, size)
 
 
 def _located(path: Path, root: str | Path | None) -> Path:
@@ -108,21 +84,7 @@ def _class_names(place: Path, base: Path) -> tuple[str, ...]:
     return names
 
 
-def _files(place: Path, base: Path, names: Sequence[str]) -> Files:
-    """The images of all classes and their labels, in the order of names."""
-    there = subfolders(place, base)
-    strange = sorted(set(there) - set(names))
-    if strange:
-        raise DataError(f"{shown(place)} has classes without training images: {listed(strange)}; take them away")
-    by_class = [image_files(place / name, base) if name in there else [] for name in names]
-    if not any(by_class):
-        raise DataError(f"{shown(place)} has no images: put some into its folders, or take it away")
-    labels = np.repeat(np.arange(len(names)), [len(files) for files in by_class])
-    return [file for files in by_class for file in files], labels
-
-
-def _held_out(files: Sequence[ImageFile], labels: NDArray[np.int64], num_classes: int) -> tuple[Files, Files]:
+def _held_out(files: Files, num_classes: int) -> tuple[Files, Files]:
     """Training and test images, where there is no test folder."""
-    held_out, rest = split_by_class(labels, num_classes, TEST_SHARE, TEST_SEED)
-    train, test = (np.sort(np.concatenate(part)) for part in (rest, held_out))
-    return ([files[i] for i in train], labels[train]), ([files[i] for i in test], labels[test])
+    held_out, rest = split_by_class(files[1], num_classes, TEST_SHARE, TEST_SEED)
+    return chosen(files, rest), chosen(files, held_out)

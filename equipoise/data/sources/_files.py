@@ -1,0 +1,61 @@
+"""A source whose images stay in their files: decoded when they are read, known by their content."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from ..content import content_of, digests_of
+from ..decode import DataError
+from ..image_files import ImageFiles
+from ..names import listed, shown
+from ..task import Split
+from ..walk import ImageFile, image_files, subfolders
+from ._base import Source, cache_folder
+
+Files = tuple[list[ImageFile], NDArray[np.int64]]  # and their labels
+
+
+def source_of_files(
+    base: Path, files: Mapping[str, Files], class_names: Sequence[str], size: int, task: str = ""
+) -> Source:
+    """The source whose parts "train", "test" and perhaps "valid" are `files`, all of them below `base`.
+
+    `task` keeps the index of tasks apart that take other images of one folder.
+    """
+    names = tuple(shown(name) for name in class_names)
+    if len(set(names)) < len(names):
+        alike = sorted(name for name, label in zip(class_names, names, strict=True) if names.count(label) > 1)
+        raise DataError(f"{shown(base)} has classes whose names look the same: {listed(alike)}; rename one")
+    every = [file for part, _ in files.values() for file in part]
+    digests = iter(digests_of(every, base, cache_folder(), task))
+    splits, parts = {}, {}
+    for part, (own, labels) in files.items():
+        of_part = [next(digests) for _ in own]
+        images = ImageFiles([file.path for file in own], size, of_part)
+        splits[part], parts[part] = Split(images, torch.from_numpy(labels)), (labels.tolist(), b"".join(of_part))
+    content = content_of(names, [parts.get(part, ([], b"")) for part in ("train", "valid", "test")])
+    return Source(splits["train"], splits["test"], names, splits.get("valid"), content)
+
+
+def files_of_classes(place: Path, base: Path, names: Sequence[str]) -> Files:
+    """The images of a folder that has one folder a class, and their labels, in the order of `names`."""
+    there = subfolders(place, base)
+    strange = sorted(set(there) - set(names))
+    if strange:
+        raise DataError(f"{shown(place)} has classes without training images: {listed(strange)}; take them away")
+    by_class = [image_files(place / name, base) if name in there else [] for name in names]
+    if not any(by_class):
+        raise DataError(f"{shown(place)} has no images: put some into its folders, or take it away")
+    labels = np.repeat(np.arange(len(names)), [len(files) for files in by_class])
+    return [file for files in by_class for file in files], labels
+
+
+def chosen(files: Files, pools: Sequence[NDArray[np.int64]]) -> Files:
+    """The files at the indices in `pools`, in their order."""
+    rows = np.sort(np.concatenate(pools))
+    return [files[0][i] for i in rows], files[1][rows]
