@@ -15,6 +15,7 @@ from ..data import Task, normalize
 from ..models import Network, create_model
 from ..models.create import head_factory
 from ..norms import decay_groups, pull_towards_one
+from .accumulate import Gradients
 from .ema import Average
 from .feed import Resident, feed_of
 from .objective import Objective, Terms
@@ -45,7 +46,8 @@ class Run:
         self.mean, self.std = (value.to(device) for value in task.mean_std)
         self.stage: Stage | None = recipe.stage and Spec.parse(recipe.stage).build("stage")  # type: ignore[assignment]
         self.plan = plan = recipe.plan if self.stage is None else self.stage.plan(recipe.plan)
-        self.batch_size = min(plan.batch_size, len(task.train))
+        self.part_size = min(plan.batch_size, len(task.train)) // plan.accumulate  # what passes the network at a time
+        self.batch_size = self.part_size * plan.accumulate
         self.feed = feed_of(task.train.images, self.batch_size, device)
         self._build({**task.facts(), "batch_size": self.batch_size}, weights)
         self.steps_per_epoch = self.sampler.epoch_length // self.batch_size  # every batch is full: shapes stay fixed
@@ -67,6 +69,7 @@ class Run:
             nesterov=plan.nesterov,
             fused=True,
         )
+        self.gradients = Gradients(self.network.parameters(), plan.accumulate)
         self.average = Average(self.network, plan.ema) if plan.ema is not None else None
         self.done = torch.zeros((), dtype=torch.int64, device=device)  # steps taken
         self.bad_step = torch.full((), -1, dtype=torch.int64, device=device)  # the first whose loss was not finite
@@ -112,16 +115,18 @@ class Run:
 
     def step(self) -> None:
         """One step of training."""
-        batch = self.batch()
-        terms = self.terms(batch) if self.procedure is None else self.procedure(self, batch)
-        terms.total.backward()
-        self.update(terms)
+        for batch in self.parts():
+            terms = self.terms(batch) if self.procedure is None else self.procedure(self, batch)
+            self.gradients.add(terms)
+        self.update(self.gradients.take())
 
-    def batch(self) -> Batch:
-        """The next batch, as the network takes it."""
+    def parts(self) -> Iterator[Batch]:
+        """The next batch, as the network takes it: whole, or in the parts that the plan accumulates gradients over."""
         index = self._next_index()  # imbalance: which samples
         images = self.augment(self.feed(index), self.streams["augment"])  # data
-        return Batch(self.inputs(images), self.task.train.labels[index])
+        labels = self.task.train.labels[index]
+        for part, target in zip(images.chunk(self.plan.accumulate), labels.chunk(self.plan.accumulate), strict=True):
+            yield Batch(self.inputs(part), target)
 
     def terms(self, batch: Batch) -> Terms:
         """What is minimised for this batch, unless the recipe has a procedure of its own."""
@@ -129,12 +134,12 @@ class Run:
             out = self.network.output(batch.inputs)  # models, norms
         return self.objective(out, batch, self.progress)  # losses · weighting + penalty
 
-    def update(self, terms: Terms) -> None:
+    def update(self, loss: Tensor) -> None:
         """Move the weights, and count."""
         pull_towards_one(self.optimizer.param_groups)  # where the plan lets γ decay to 1
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
-        self._count(terms)
+        self._count(loss)
 
     @property
     def progress(self) -> Tensor:
@@ -167,8 +172,7 @@ class Run:
         return torch.autocast(self.device.type, torch.bfloat16, enabled=self.plan.precision == "bf16")
 
     @torch.no_grad()
-    def _count(self, terms: Terms) -> None:
-        loss = terms.total.detach()
+    def _count(self, loss: Tensor) -> None:
         first_bad = (self.bad_step < 0) & ~torch.isfinite(loss)
         self.bad_step.copy_(torch.where(first_bad, self.done, self.bad_step))
         self.loss_sum += loss

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, TypeGuard
 
 from torch import Tensor, nn
 
@@ -12,10 +12,14 @@ from ..losses import Loss
 
 
 class Terms(NamedTuple):
-    """`total` is what is minimised; `per_sample` (N,) is the weighed loss before the batch is normalised."""
+    """`total` is what is minimised; `per_sample` (N,) is the weighed loss before the batch is normalised.
+
+    `weight` is what it counts beside other parts of a larger batch: the sum of its weights where that divides, or 1.
+    """
 
     total: Tensor
     per_sample: Tensor
+    weight: Tensor | float = 1.0
 
 
 class Objective(nn.Module):
@@ -36,9 +40,10 @@ class Objective(nn.Module):
             values = batch.lam * values + (1 - batch.lam) * other_values
             weights = batch.lam * weights + (1 - batch.lam) * other_weights
         total = self.normalized(values, weights)
+        weight = weights.detach().sum() if self._divides_by(weights) else 1.0
         if self.penalty is not None:
             total = total + self.penalty(out, batch)
-        return Terms(total, values)
+        return Terms(total, values, weight)
 
     def weights(self, out: Output, target: Tensor, progress: Tensor | float) -> Tensor | float:
         """How much each sample counts, (N,), or 1 for all."""
@@ -46,9 +51,11 @@ class Objective(nn.Module):
 
     def normalized(self, values: Tensor, weights: Tensor | float) -> Tensor:
         """The loss of the batch from the weighed losses (N,) of its samples and what they were weighed by."""
-        if isinstance(weights, Tensor) and self.weighting is not None and self.weighting.normalize == "batch":
-            return values.sum() / weights.sum()
-        return values.mean()
+        return values.sum() / weights.sum() if self._divides_by(weights) else values.mean()
+
+    def _divides_by(self, weights: Tensor | float) -> TypeGuard[Tensor]:
+        """Whether the batch's loss is divided by the sum of its weights; by the number of samples otherwise."""
+        return isinstance(weights, Tensor) and self.weighting is not None and self.weighting.normalize == "batch"
 
     def _weighed(self, out: Output, target: Tensor, progress: Tensor | float) -> tuple[Tensor, Tensor | float]:
         weights = self.weights(out, target, progress)

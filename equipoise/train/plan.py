@@ -21,7 +21,9 @@ class Plan:
 
     `warmup` is in epochs; None means 5, or a sixth of a short training. `weight_decay` multiplies ½‖w‖²;
     `affine_decay=False` spares the γ and β of norms, `affine_towards=1` lets γ decay to 1 instead of 0; `final_decay`
-    is added on the head's weight. `ema` averages the weights with this decay and evaluates the average.
+    is added on the head's weight. `ema` averages the weights with this decay and evaluates the average. `accumulate`
+    sends each batch through the network in so many equal parts, which takes as much less memory: the step is that of
+    the whole batch, except that norms, mixings and the bias weighting see one part at a time.
     """
 
     epochs: int = 200
@@ -37,6 +39,7 @@ class Plan:
     schedule: str = "cosine"
     ema: float | None = None
     precision: str = "float32"
+    accumulate: int = 1
 
     def __post_init__(self) -> None:
         for name, annotation in get_type_hints(Plan).items():
@@ -48,6 +51,11 @@ class Plan:
         checks.at_least("weight_decay", self.weight_decay, 0)
         checks.at_least("final_decay", self.final_decay, 0)
         checks.one_of("precision", self.precision, PRECISIONS)
+        checks.whole("accumulate", self.accumulate, 1)
+        if self.batch_size % self.accumulate:
+            raise ValueError(
+                f"accumulate must cut batches into equal parts: {self.accumulate} does not divide {self.batch_size}"
+            )
         if self.affine_towards not in (0, 1):
             raise ValueError(f"affine_towards must be 0 or 1, not {self.affine_towards!r}")
         if self.nesterov and self.momentum == 0:
@@ -64,7 +72,9 @@ class Plan:
             raise ValueError(f"schedule: {error}") from error
 
     def check_length(self, images: int) -> None:
-        """Refuse more steps on so many training images than a table of their learning rates can have."""
+        """Refuse more parts than there are training images, and more steps than a table of their rates can have."""
+        if images < self.accumulate:
+            raise EquipoiseError(f"{images:,} training images cannot be accumulated over {self.accumulate:,} parts")
         steps = self.epochs * max(1, images // self.batch_size)
         if steps > MOST_STEPS:
             raise EquipoiseError(

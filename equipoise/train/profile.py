@@ -46,13 +46,15 @@ def _up_to(run: Run, parts: int) -> Callable[[], None]:
     """The first `parts` of: data, forward, backward, update. Counters go back, so that the epoch never ends."""
 
     def work() -> None:
-        batch = run.batch()
-        if parts > 1:
-            terms = run.terms(batch) if run.procedure is None else run.procedure(run, batch)
+        for batch in run.parts():
+            if parts > 1:
+                terms = run.terms(batch) if run.procedure is None else run.procedure(run, batch)
+            if parts > 2:
+                run.gradients.add(terms)
         if parts > 2:
-            terms.total.backward()
+            loss = run.gradients.take()
         if parts > 3:
-            run.update(terms)
+            run.update(loss)
             run.done.zero_()
         run.optimizer.zero_grad(set_to_none=True)
 

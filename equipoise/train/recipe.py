@@ -36,8 +36,9 @@ DIALS: dict[str, str | None] = {
     "posthoc": None,
 }
 
-# at these values, options that a later version added to the task change no key
+# at these values, options that a later version added to the task and the plan change no key
 _LATER_TASK_OPTIONS = (("valid_per_class", None), ("test", True), ("content", None))
+_LATER_PLAN_OPTIONS = (("accumulate", 1),)
 
 MOST_PARAMETERS = 10**10  # 40 GB of weights; training takes three times as much
 
@@ -105,6 +106,7 @@ class Recipe:
         plan = _try(mistakes, lambda: Plan(**plan_options))
         if not mistakes:
             _try(mistakes, lambda: _check_network(dials))
+            _try(mistakes, lambda: _check_accumulation(dials, plan))
         _try(mistakes, lambda: checks.whole("seed", seed))
         if mistakes:
             raise Mistakes(mistakes)
@@ -124,6 +126,7 @@ class Recipe:
         # what is not chosen is left out, so that a dial added in a later version keeps old keys
         plain = {k: v for k, v in self.to_dict().items() if v is not None}
         plain["task"] = {k: v for k, v in plain["task"].items() if (k, v) not in _LATER_TASK_OPTIONS}
+        plain["plan"] = {k: v for k, v in plain["plan"].items() if (k, v) not in _LATER_PLAN_OPTIONS}
         if self.task.content is not None:  # where the data lies no longer matters
             plain["task"]["name"] = placeless(self.task.name)
         return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()[:16]
@@ -216,6 +219,22 @@ def _check_network(dials: Mapping[str, Any]) -> None:
         site = Spec.parse(dials["mix"]).build("mix", **_facts(torch.tensor([3, 2]))).site
         if site not in sites:
             raise EquipoiseError(f"mix: {dials['model']} has no site {site!r}.{did_you_mean(site, sites)}")
+
+
+def _check_accumulation(dials: Mapping[str, Any], plan: Plan) -> None:
+    """What is done with a whole batch cannot be done with its parts."""
+    if plan.accumulate == 1:
+        return
+    if dials["procedure"]:
+        raise EquipoiseError(
+            f"accumulate = {plan.accumulate} needs the plain step, which {dials['procedure']} replaces"
+        )
+    weighting = dials["weighting"] and Spec.parse(dials["weighting"]).build("weighting", **_facts(torch.tensor([3, 2])))
+    if dials["penalty"] and weighting and weighting.normalize == "batch":
+        raise EquipoiseError(
+            f"accumulate = {plan.accumulate} cannot add a penalty to a loss that is divided by the batch's sum of "
+            "weights: leave out the penalty, or the weighting's normalize='batch'"
+        )
 
 
 @lru_cache(maxsize=64)  # the methods of a study, and the trials of a search, mostly share their network

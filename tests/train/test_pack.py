@@ -38,6 +38,7 @@ METHODS = [
     {"weighting": "bias", "sampler": "class_balanced"},
     {"head": "dropout(keep=0.5)", "nesterov": True},
     {"loss": "balanced_softmax", "augment": "crop_flip(pad=1)"},
+    {"weighting": "effective_number(normalize='batch')", "accumulate": 4},
 ]
 
 

@@ -64,14 +64,15 @@ def choose_layouts(recipes: Iterable[Recipe], store: Store, measure: Callable[[R
 
 def measured_layout(recipe: Recipe, task: Task) -> str:
     """The layout that a step is faster with here, measured."""
-    images = task.train.images[torch.arange(min(recipe.plan.batch_size, len(task.train)))]
+    images = task.train.images[torch.arange(min(recipe.plan.batch_size // recipe.plan.accumulate, len(task.train)))]
     network = create_model(recipe.model, task.num_classes, norm=recipe.norm, in_channels=images.shape[1])
     return fastest_layout(network, images / 255)
 
 
 def _network(recipe: Recipe) -> str:
     """What the speed of a layout depends on."""
-    return f"{recipe.model}, {recipe.norm}, {recipe.task.name}, batches of {recipe.plan.batch_size}"
+    plan = recipe.plan
+    return f"{recipe.model}, {recipe.norm}, {recipe.task.name}, batches of {plan.batch_size // plan.accumulate}"
 
 
 def pack_size(recipe: Recipe, runs: int, task: Task, compiled: bool) -> int:

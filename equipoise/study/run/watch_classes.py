@@ -96,7 +96,7 @@ class Progress:
         return (self.run.inputs(images.to(self.run.device)) for images in split.images.split(CHUNK))
 
     def _norm_ranges(self, network: nn.Module) -> dict[str, Tensor]:
-        batch = self.part.images[torch.arange(min(self.run.batch_size, len(self.part)))].to(self.run.device)
+        batch = self.part.images[torch.arange(min(self.run.part_size, len(self.part)))].to(self.run.device)
         try:
             ranges = output_range(network, [self.run.inputs(batch)])
         except ValueError:  # it has no norm
