@@ -109,6 +109,7 @@ class Card:
     companions: Mapping[str, Any] = field(default_factory=dict)
     space: Mapping[str, Any] = field(default_factory=dict)
     examples: Sequence[Mapping[str, Any]] = ({},)
+    later: Sequence[str] = ()
 
     @property
     def origin(self) -> str:
@@ -154,6 +155,7 @@ def register(
     companions: Mapping[str, Any] | None = None,
     space: Mapping[str, Any] | None = None,
     examples: Sequence[Mapping[str, Any]] = ({},),
+    later: Sequence[str] = (),
 ) -> Callable[[Any], Any]:
     """Enter the decorated class or function in the registry under `name`.
 
@@ -164,6 +166,8 @@ def register(
     ``{"gamma": {"values": (0.5, 1.0, 2.0), "scale": "log"}}``.
     `examples` are parameter values to test it at (`equipoise.testing`), without chance: the first is used where one
     is enough.
+    `later` names parameters that came after the first release of the method. At their defaults they are left out of a
+    recipe's key, so that the runs of existing stores keep theirs.
     """
     if kind not in KINDS:
         raise ValueError(f"{name!r} is registered as {kind!r}; the kinds are {', '.join(KINDS)}")
@@ -179,6 +183,7 @@ def register(
             companions=dict(companions or {}),
             space=dict(space or {}),
             examples=tuple(examples),
+            later=tuple(later),
         )
         other = _REGISTRY.get((kind, name))
         if other is not None:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
+
 import torch.nn.functional as F
 from torch import Tensor
 
-from ..core import register
+from ..core import checks, full_precision, register
 from ..native import losses as kernels
 from ._base import FusedLoss, label_rows
 from ._fused import in_one_call
+from .logit_norm import normalized_logits
 
 __all__ = ["SigmoidLoss", "sigmoid_loss"]
 
@@ -23,17 +26,34 @@ def sigmoid_loss(logits: Tensor, target: Tensor, *, reduction: str = "none") -> 
     return total / target.shape[0] if reduction == "mean" else total
 
 
-@register("sigmoid", kind="loss", year=2021, arxiv="2010.16402", companions={"head": "linear(prior='classes')"})
+@register(
+    "sigmoid",
+    kind="loss",
+    year=2021,
+    arxiv="2010.16402",
+    companions={"head": "linear(prior='classes')"},
+    examples=({}, {"tau": 0.04}, {"tau": 1.0}),
+    later=("tau",),
+)
 class SigmoidLoss(FusedLoss):
     r"""One yes-or-no cross-entropy for each class, summed over classes.
 
     .. math:: \ell(z, y) = \sum_k \log(1 + e^{z_k}) - z_y
 
+    With `tau` the logits are normalized first, and start at the prior of one class in C:
+
+    .. math:: z_k \leftarrow \frac{z_k}{\tau \lVert z \rVert} - \log C
+
     Args:
+        tau: temperature of the normalized logits; None, as in the paper's main results, does not normalize them. The
+            paper's table of combined objectives has 0.02 to 0.06 here. Choose ``head = "linear"`` then: a bias that
+            starts at -log C would be normalized away.
         reduction: "mean", "sum" or "none" over the batch.
 
-    Differs from the paper: nothing known. The head's bias should start at -log C, as the paper's does; the released
-    code shifts the logits by -log C instead, which is the same at the start but not under weight decay of the bias.
+    Differs from the paper: nothing known without `tau`. The head's bias should start at -log C, as the paper's does;
+    the released code shifts the logits by -log C instead, which is the same at the start but not under weight decay of
+    the bias. With `tau` the paper does not say where the prior is; here it is that shift, after the normalization. For
+    sigmoids of cosines choose ``head = "cosine(prior='classes')"``.
 
     Example:
         >>> SigmoidLoss()(torch.tensor([[2.0, 0.0]]), torch.tensor([0]))
@@ -43,11 +63,17 @@ class SigmoidLoss(FusedLoss):
     NeurIPS 2021.
     """
 
-    def __init__(self, *, reduction: str = "mean") -> None:
+    def __init__(self, tau: float | None = None, *, reduction: str = "mean") -> None:
         super().__init__(reduction)
+        self.tau = None if tau is None else checks.above("tau", tau, 0)
+
+    def _normalized(self, logits: Tensor) -> Tensor:
+        if self.tau is None:
+            return logits
+        return normalized_logits(full_precision(logits), self.tau) - math.log(logits.shape[1])
 
     def link(self, logits: Tensor) -> Tensor:
-        return F.logsigmoid(logits)
+        return F.logsigmoid(self._normalized(logits))
 
     def reduced(self, logits: Tensor, target: Tensor, reduction: str) -> Tensor:
-        return sigmoid_loss(logits, target, reduction=reduction)
+        return sigmoid_loss(self._normalized(logits), target, reduction=reduction)

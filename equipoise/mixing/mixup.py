@@ -14,6 +14,8 @@ from ._base import Mix, MixPlan, beta_sample, random_partner
     year=2018,
     arxiv="1710.09412",
     space={"alpha": {"values": (0.25, 0.5, 1.0), "scale": "log"}},
+    examples=({}, {"per_batch": True}),
+    later=("per_batch",),
 )
 class Mixup(Mix):
     r"""Mixes each image and its label with those of another sample.
@@ -24,8 +26,9 @@ class Mixup(Mix):
     Args:
         alpha: how strongly; towards 0 samples are hardly mixed. The paper uses 1 on CIFAR and 0.2 to 0.4 on
             ImageNet; long-tailed comparisons use 1.
+        per_batch: True draws one lambda for the whole batch, as the paper does, False one for each sample.
 
-    Differs from the paper: it draws one lambda for the batch, here every sample has its own.
+    Differs from the paper: its batches have one lambda each; here that is `per_batch=True`.
 
     Example:
         >>> mixed = Mixup(alpha=1.0)(torch.eye(2), torch.tensor([0, 1]))
@@ -35,10 +38,12 @@ class Mixup(Mix):
     Reference: Zhang, Cisse, Dauphin, Lopez-Paz. mixup: Beyond Empirical Risk Minimization. ICLR 2018.
     """
 
-    def __init__(self, alpha: float = 1.0) -> None:
+    def __init__(self, alpha: float = 1.0, per_batch: bool = False) -> None:
         super().__init__()
         self.alpha = checks.above("alpha", alpha, 0)
+        self.per_batch = checks.truth("per_batch", per_batch)
 
     def plan(self, target: Tensor) -> MixPlan:
-        lam = beta_sample(self.alpha, len(target), target.device, self.generator)
+        draws = 1 if self.per_batch else len(target)
+        lam = beta_sample(self.alpha, draws, target.device, self.generator).expand(len(target))
         return MixPlan(random_partner(target, self.generator), lam, lam)

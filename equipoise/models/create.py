@@ -36,7 +36,7 @@ def create_model(
     unless the text names a decay, the momentum.
 
     >>> create_model("cnn_small(width=4)", num_classes=3, head="cosine(bias=False)").head
-    CosineHead(in_features=16, num_classes=3, tau=0.05, bias=False, normalize_features=True)
+    CosineHead(in_features=16, num_classes=3, tau=0.05, bias=False, normalize_features=True, keep=1.0, prior=None)
     """
     if "/" in name:
         return _refitted(zoo_model(name, num_classes, in_channels), name, num_classes, norm, head)

@@ -125,6 +125,7 @@ class Recipe:
         """A hash of all that decides the result: equal recipes have equal keys, however they were written."""
         # what is not chosen is left out, so that a dial added in a later version keeps old keys
         plain = {k: v for k, v in self.to_dict().items() if v is not None}
+        plain |= {dial: _without_later_parameters(dial, plain[dial]) for dial in DIALS if dial in plain}
         plain["task"] = {k: v for k, v in plain["task"].items() if (k, v) not in _LATER_TASK_OPTIONS}
         plain["plan"] = {k: v for k, v in plain["plan"].items() if (k, v) not in _LATER_PLAN_OPTIONS}
         if self.task.content is not None:  # where the data lies no longer matters
@@ -152,6 +153,18 @@ class Mistakes(EquipoiseError):
     def __init__(self, lines: list[str]) -> None:
         super().__init__("\n".join(lines))
         self.lines = lines
+
+
+@lru_cache(maxsize=1024)
+def _without_later_parameters(kind: str, text: str) -> str:
+    """The text of a dial as a version wrote it that did not have the `later` parameters of the method."""
+    with suppress(EquipoiseError):  # a network of another library, or a plugin's method that is not installed here
+        spec = Spec.parse(text)
+        entry = card(spec.name, kind)
+        unset = {name: entry.parameters[name].default for name in entry.later}
+        if unset:
+            return str(Spec(spec.name, tuple((k, v) for k, v in spec.params if k not in unset or v != unset[k])))
+    return text
 
 
 def _try(mistakes: list[str], make: Any, prefix: str = "") -> Any:

@@ -22,5 +22,5 @@ def test_features_are_mixed_where_the_input_is_not():
 
 def test_text_and_repr():
     mix = Spec.parse("manifold_mixup(site='stage2')").build("mix")
-    assert repr(mix) == "ManifoldMixup(alpha=1.0, site='stage2')" and mix.site == "stage2"
+    assert repr(mix) == "ManifoldMixup(alpha=1.0, site='stage2', per_batch=False)" and mix.site == "stage2"
     assert ManifoldMixup().site == "stage1"

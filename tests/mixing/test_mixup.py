@@ -29,6 +29,19 @@ def test_every_sample_has_its_own_lam():
     assert len(Mixup().plan(torch.zeros(1000, dtype=torch.long)).lam.unique()) > 990
 
 
+def test_one_lam_for_the_batch():
+    target = torch.zeros(50, dtype=torch.long)
+    plan = Mixup(alpha=1.0, per_batch=True).plan(target)
+    assert plan.lam.shape == plan.label_lam.shape == (50,) and len(plan.lam.unique()) == 1
+    draws = np.array([float(Mixup(alpha=2.0, per_batch=True).plan(target).lam[0]) for _ in range(2000)])
+    # Beta(2, 2) has mean 1/2 and variance 1/20; five standard errors
+    assert abs(draws.mean() - 0.5) < 0.025 and abs(draws.var() - 0.05) < 0.006
+    x = torch.arange(100.0).view(50, 2)
+    mixed = Mixup(per_batch=True)(x, target)
+    share = float(mixed.lam[0])
+    np.testing.assert_allclose(mixed.inputs, share * x + (1 - share) * x[mixed.partner], rtol=1e-5)
+
+
 def test_extreme_alpha():
     target = torch.zeros(1000, dtype=torch.long)
     near_ends = Mixup(alpha=1e-4).plan(target).lam
@@ -38,4 +51,4 @@ def test_extreme_alpha():
 
 def test_text_and_repr():
     mix = Spec.parse("mixup(alpha=2)").build("mix")
-    assert repr(mix) == "Mixup(alpha=2.0)" and mix.site == "input"
+    assert repr(mix) == "Mixup(alpha=2.0, per_batch=False)" and mix.site == "input"

@@ -29,6 +29,29 @@ def test_matches_the_reference(tau, bias, normalize_features):
     np.testing.assert_allclose(head(x).detach().numpy(), expected, rtol=1e-10)
 
 
+@pytest.mark.parametrize("normalize_features", [True, False])
+def test_features_are_dropped_while_training(normalize_features):
+    head = CosineHead(6, 4, 0.1, normalize_features=normalize_features, keep=0.6).double()
+    head.generator = torch.Generator().manual_seed(5)
+    x = torch.randn(5, 6, dtype=torch.float64)
+    mask = (torch.rand(5, 6, generator=torch.Generator().manual_seed(5)) < 0.6).numpy()
+    weight, bias = head.weight.detach().numpy(), head.bias.detach().numpy()
+    assert 0 < mask.sum() < mask.size
+    expected = reference(x.numpy() * mask / 0.6, weight, bias, 0.1, normalize_features)
+    np.testing.assert_allclose(head(x).detach().numpy(), expected, rtol=1e-10)
+    whole = reference(x.numpy(), weight, bias, 0.1, normalize_features)
+    np.testing.assert_allclose(head.eval()(x).detach().numpy(), whole, rtol=1e-10)
+
+
+@pytest.mark.parametrize(("prior", "start"), [("classes", np.log(5)), ("others", np.log(4))])
+def test_the_bias_may_start_at_the_prior_of_a_class(prior, start):
+    head = CosineHead(6, 5, prior=prior)
+    np.testing.assert_allclose(head.bias.detach(), np.full(5, -start), rtol=1e-6)
+    assert head.no_decay == ("bias",)
+    with pytest.raises(ValueError, match="with bias=False there is none"):
+        CosineHead(6, 5, bias=False, prior=prior)
+
+
 def test_by_hand():
     # cos((3, 4), (1, 0)) = 3/5 and cos((3, 4), (0, 2)) = 4/5; over tau = 0.5 and plus b = (1, -1): 2.2 and 0.6
     logits = cosine_logits(
@@ -96,7 +119,10 @@ def test_batch_of_one():
     torch.testing.assert_close(head(x[:1]), head(x)[:1])
 
 
-@pytest.mark.parametrize("arguments", [{"tau": 0}, {"tau": -1.0}, {"in_features": 0}, {"num_classes": 0}])
+@pytest.mark.parametrize(
+    "arguments",
+    [{"tau": 0}, {"tau": -1.0}, {"in_features": 0}, {"num_classes": 0}, {"keep": 0.0}, {"keep": 1.5}, {"prior": "x"}],
+)
 def test_refuses(arguments):
     with pytest.raises(ValueError, match=next(iter(arguments))):
         CosineHead(**{"in_features": 4, "num_classes": 3, **arguments})

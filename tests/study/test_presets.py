@@ -20,6 +20,28 @@ def test_decay_of_the_objectives_is_lambda_over_eta():
     assert len([name for name in PRESETS if name.endswith("(CIFAR-10)")]) == 9
 
 
+def test_each_objective_on_imagenet_stops_at_its_own_epoch():
+    epochs = {  # table A.1 of the loss functions paper
+        "softmax": 146,
+        "squared error": 196,
+        "dropout": 172,
+        "label smoothing": 180,
+        "extra final layer L2": 168,
+        "logit penalty": 180,
+        "logit normalization": 152,
+        "cosine softmax": 158,
+        "sigmoid": 166,
+    }
+    study = Study.from_dict(
+        {
+            "baseline": "softmax",
+            "base": {"preset": "training: objectives ImageNet", "model": "cnn_small"},
+            "methods": {name: {"preset": f"{name} (ImageNet)"} for name in epochs},
+        }
+    )
+    assert {name: recipe.plan.epochs for name, recipe in study.methods.items()} == epochs
+
+
 def test_options_beside_a_preset_win():
     assert expand_preset({"preset": "LDAM-DRW", "loss": "focal"}) == {
         "loss": "focal",

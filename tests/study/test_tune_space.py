@@ -57,6 +57,29 @@ def test_a_study_may_write_it_differently():
     assert made.loss == "focal(gamma=3.0)" and made.plan.lr == 0.05 and made.plan.weight_decay == 5e-4
 
 
+def test_the_product_of_rate_and_decay_may_be_searched_instead_of_the_decay():
+    base = recipe(lr=10**-1.25, weight_decay=10**-2.5)
+    space = space_of(base, {"lr": [0.01, 0.1], "lr*weight_decay": [1e-4, 10**-3.75, 1e-3]})
+    assert list(space.axes) == ["lr", "lr*weight_decay"]
+    assert value_of(base, "lr*weight_decay") == pytest.approx(10**-3.75)
+    for lr in (0.01, 0.1):
+        for lam in (1e-4, 1e-3):
+            made = space.at({"lr": lr, "lr*weight_decay": lam}).plan
+            assert made.lr == lr and made.weight_decay == pytest.approx(lam / lr, rel=1e-12)
+    whole = space_of(base, {"lr*weight_decay": {"low": 1e-5, "high": 1e-3}})
+    assert whole.axes["lr*weight_decay"].scale == "log"
+    as_written = {"lr": base.plan.lr, "lr*weight_decay": base.plan.lr * base.plan.weight_decay}
+    assert space.at(as_written) == base  # to the last digit
+
+
+def test_one_product_gives_every_rate_its_decay():
+    space = space_of(recipe(lr=0.1, weight_decay=1e-3), {"lr": [0.01, 0.1], "lr*weight_decay": [1e-4]})
+    assert space.at({"lr": 0.01, "lr*weight_decay": 1e-4}).plan.weight_decay == pytest.approx(1e-2)
+    assert space.start == {"lr": 0.1, "lr*weight_decay": 1e-4}
+    with pytest.raises(Mistakes, match="only one of the two can be searched"):
+        space_of(recipe(), {"lr*weight_decay": [1e-4], "weight_decay": [1e-3]})
+
+
 def test_dotted_names_are_tables_to_toml():
     nested = {"lr": {"low": 0.1, "high": 1.0}, "loss": {"gamma": [1.0]}, "mix.alpha": [2.0]}
     assert flat(nested) == {"lr": {"low": 0.1, "high": 1.0}, "loss.gamma": [1.0], "mix.alpha": [2.0]}

@@ -45,6 +45,25 @@ def test_equal_recipes_have_equal_keys_however_written():
     assert len(keys) == len(changed) + 2
 
 
+@pytest.mark.parametrize(
+    ("options", "key"),
+    [
+        ({}, "6dd60f48cbf04b0a"),
+        ({"head": "cosine(tau=0.1, bias=False)"}, "f02234e66e463fb1"),
+        ({"loss": "sigmoid"}, "cf3879e04e84fd43"),
+        ({"loss": "ldam"}, "b7ff74ab7e81fe33"),
+        ({"mix": "mixup"}, "f6833c3c18af30a5"),
+        ({"mix": "manifold_mixup(alpha=2.0)"}, "18308096a3985360"),
+    ],
+)
+def test_parameters_that_came_later_leave_old_keys_alone(options, key):
+    assert Recipe.make(options).key == key  # as they were before the parameters came
+
+
+def test_parameters_that_came_later_count_where_they_are_set():
+    assert Recipe.make({"mix": "mixup(per_batch=True)"}).key != Recipe.make({"mix": "mixup"}).key
+
+
 def test_a_recipe_survives_plain_data():
     recipe = Recipe.make({"mix": "mfw", "weighting": "effective_number(start=0.8)", "schedule": "steps"}, TASK, seed=3)
     assert Recipe.from_dict(recipe.to_dict()) == recipe

@@ -10,6 +10,18 @@ from ...core import checks, register
 from .linear import LinearHead
 
 
+def checked_keep(keep: float) -> float:
+    """A probability above 0: with nothing kept there is nothing to classify."""
+    return checks.above("keep", checks.between("keep", keep, 0, 1), 0)
+
+
+def dropped(features: Tensor, keep: float, generator: torch.Generator | None) -> Tensor:
+    """Each feature is kept with probability `keep` and divided by it, else 0: (N, d) -> (N, d)."""
+    # in float32 whatever the default type: bfloat16 has too few numbers below 1 to hit `keep`
+    noise = torch.rand(features.shape, dtype=torch.float32, device=features.device, generator=generator)
+    return features * (noise < keep) / keep
+
+
 @register(
     "dropout",
     kind="head",
@@ -45,14 +57,11 @@ class DropoutHead(LinearHead):
 
     def __init__(self, in_features: int, num_classes: int, keep: float = 0.7) -> None:
         super().__init__(in_features, num_classes)
-        self.keep = checks.above("keep", checks.between("keep", keep, 0, 1), 0)
+        self.keep = checked_keep(keep)
 
     def forward(self, features: Tensor) -> Tensor:
         if self.training:
-            # in float32 whatever the default type: bfloat16 has too few numbers below 1 to hit `keep`
-            noise = torch.rand(features.shape, dtype=torch.float32, device=features.device, generator=self.generator)
-            kept = noise < self.keep
-            features = features * kept / self.keep
+            features = dropped(features, self.keep, self.generator)
         return F.linear(features, self.weight, self.bias)
 
     def extra_repr(self) -> str:

@@ -1,7 +1,7 @@
 """`Space`: a method's dials worth turning. Every method has lr and weight_decay; its parts bring their own.
 
 A dial is named as a recipe writes it: ``lr`` for an option of the plan, ``loss.gamma`` for a parameter of the method
-that is chosen there.
+that is chosen there. ``lr*weight_decay`` is the product of the two, searched instead of weight_decay.
 """
 
 from __future__ import annotations
@@ -17,6 +17,9 @@ from ...train import DIALS, Mistakes, Plan, Recipe
 from .axis import Axis, around, read_axis
 
 Point = dict[str, Any]  # dial -> value
+
+# λ = η · decay of the loss functions paper (table A.2): how fast weights shrink, whatever the learning rate
+PRODUCT = "lr*weight_decay"
 
 # the stop is found on the validation curves, so that no method is given longer trials than another
 _PLAN = tuple(f.name for f in fields(Plan) if f.name != "epochs")
@@ -48,13 +51,18 @@ def space_of(recipe: Recipe, common: Mapping[str, Any] | None = None, own: Mappi
     """The space of a method: lr, weight_decay and what its parts' entries say, unless a study writes it differently.
 
     `common` is the study's [tune.space], of which a method takes what it has; `own` its [methods.NAME.space]. A dial
-    with a single value is not searched, but set to it. Raises `Mistakes` with all of them.
+    with a single value is not searched, but set to it. Where the product lr*weight_decay is written, weight_decay
+    follows from it and lr. Raises `Mistakes` with all of them.
     """
     try:
         axes, mistakes = dict(_natural(recipe)), []
     except ValueError as error:  # a value next to the largest or smallest number has no neighbours
         raise Mistakes([str(error)]) from None
     written = {dial: given for dial, given in (common or {}).items() if has(recipe, dial)} | dict(own or {})
+    if PRODUCT in written:
+        if "weight_decay" in written:
+            mistakes.append(f"{PRODUCT} decides weight_decay, so only one of the two can be searched: leave one out")
+        axes[PRODUCT] = around(recipe.plan.lr * axes.pop("weight_decay").values[1])
     for dial, given in written.items():
         try:
             value = value_of(recipe, dial)
@@ -63,7 +71,8 @@ def space_of(recipe: Recipe, common: Mapping[str, Any] | None = None, own: Mappi
             mistakes.append(f"{dial}: {error}")
     if mistakes:
         raise Mistakes(mistakes)
-    fixed = {dial: axis.values[0] for dial, axis in axes.items() if len(axis.values) == 1}
+    # a single product still gives each lr its own decay
+    fixed = {dial: axis.values[0] for dial, axis in axes.items() if len(axis.values) == 1 and dial != PRODUCT}
     return Space(placed(recipe, fixed) if fixed else recipe, {d: a for d, a in axes.items() if d not in fixed})
 
 
@@ -97,13 +106,15 @@ def _methods(recipe: Recipe) -> Iterator[tuple[str, Card, dict[str, Any]]]:
 
 def value_of(recipe: Recipe, dial: str) -> Any:
     """What the recipe has there; the error for a dial that it lacks names the nearest."""
+    if dial == PRODUCT:
+        return recipe.plan.lr * recipe.plan.weight_decay
     kind, dot, name = dial.partition(".")
     if not dot:
         if kind == "epochs":
             raise EquipoiseError("epochs is not searched: the epoch to stop at is found on the validation curves")
         if kind in DIALS:
             raise EquipoiseError(f"say which parameter: {kind}.NAME")
-        return getattr(recipe.plan, known("dial", kind, _PLAN))
+        return getattr(recipe.plan, known("dial", kind, (*_PLAN, PRODUCT)))
     text = getattr(recipe, known("dial", kind, DIALS))
     if text is None:
         raise EquipoiseError(f"this method has no {kind}")
@@ -132,11 +143,17 @@ def placed(recipe: Recipe, point: Mapping[str, Any]) -> Recipe:
     options = options_of(recipe)
     for dial, value in point.items():
         kind, dot, name = dial.partition(".")
+        if dial == PRODUCT:
+            continue
         if dot:
             spec = Spec.parse(options[kind])
             options[kind] = str(Spec(spec.name, tuple({**dict(spec.params), name: value}.items())))
         else:
             options[kind] = value
+    if PRODUCT in point:
+        decay = point[PRODUCT] / options["lr"]
+        if not math.isclose(decay, options["weight_decay"], rel_tol=1e-12):  # else the recipe's own, to the last digit
+            options["weight_decay"] = decay
     return replace(Recipe.make(options, seed=recipe.seed), task=recipe.task)
 
 
