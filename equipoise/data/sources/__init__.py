@@ -1,6 +1,26 @@
 """Readers of data sets as their authors made them; importing this registers them."""
 
-from . import blobs, cifar, digits, fashion_mnist, folder, svhn, tiny_imagenet
+from . import (
+    birdsnap,
+    blobs,
+    caltech256,
+    cars,
+    cifar,
+    cub200,
+    digits,
+    fashion_mnist,
+    flowers102,
+    folder,
+    food101,
+    imagenet,
+    inaturalist,
+    long_tailed,
+    pets,
+    sun397,
+    svhn,
+    tiered_imagenet,
+    tiny_imagenet,
+)
 from ._base import Source, data_folders
 from ._official import OFFICIAL, Official
 
@@ -8,12 +28,24 @@ __all__ = [
     "OFFICIAL",
     "Official",
     "Source",
+    "birdsnap",
     "blobs",
+    "caltech256",
+    "cars",
     "cifar",
+    "cub200",
     "data_folders",
     "digits",
     "fashion_mnist",
+    "flowers102",
     "folder",
+    "food101",
+    "imagenet",
+    "inaturalist",
+    "long_tailed",
+    "pets",
+    "sun397",
     "svhn",
+    "tiered_imagenet",
     "tiny_imagenet",
 ]

@@ -95,11 +95,11 @@ def damaged(path: Path, expected: str, got: str) -> EquipoiseError:
     return EquipoiseError(f"{path} is damaged: expected {expected}, got {got}; copy or download it again")
 
 
-def check_labels(path: Path, labels: NDArray[Any], num_classes: int, first: int = 0) -> None:
-    """Labels of a file run from `first` over so many classes."""
-    last = first + num_classes - 1
-    if len(labels) and not first <= int(labels.min()) <= int(labels.max()) <= last:
-        raise damaged(path, f"labels from {first} to {last}", f"{labels.min()} to {labels.max()}")
+def check_labels(path: Path, labels: NDArray[Any], number: int, first: int = 0, what: str = "labels") -> None:
+    """Labels of a file run from `first` over so many classes; so may other numbers, over so many things."""
+    last = first + number - 1
+    if labels.size and not first <= int(labels.min()) <= int(labels.max()) <= last:
+        raise damaged(path, f"{what} from {first} to {last}", f"{labels.min()} to {labels.max()}")
 
 
 def as_split(images: NDArray[Any], labels: NDArray[Any]) -> Split:

@@ -17,6 +17,9 @@ from ..task import Split
 from ..walk import ImageFile, image_files, subfolders
 from ._base import Source, cache_folder
 
+# what sets of photographs as large as ImageNet's suggest
+PHOTOGRAPHS = {"model": "resnet50", "augment": "resized_crop"}
+
 Files = tuple[list[ImageFile], NDArray[np.int64]]  # and their labels
 
 
@@ -27,6 +30,8 @@ def source_of_files(
 
     `task` keeps the index of tasks apart that take other images of one folder.
     """
+    if lost := [part for part in ("train", "test") if part not in files]:
+        raise DataError(f"{shown(base)} has no images to {' and '.join(lost)}: copy or unpack the set again")
     names = tuple(shown(name) for name in class_names)
     if len(set(names)) < len(names):
         alike = sorted(name for name, label in zip(class_names, names, strict=True) if names.count(label) > 1)

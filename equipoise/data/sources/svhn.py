@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ...core import EquipoiseError, checks, register
 from ._base import Source, as_split, check_labels, damaged
-from ._mat import read_mat
+from ._mat import read_mat, whole_numbers
 from ._official import Layout, official
 
 SVHN = official(
@@ -52,7 +52,7 @@ def svhn(extra: bool = True, root: str | Path | None = None) -> Source:
 def _read(path: Path) -> tuple[NDArray[Any], NDArray[Any]]:
     """Images (N, 3, 32, 32) of an array (32, 32, 3, N), and labels, where 10 stands for the digit 0."""
     images, labels = read_mat(path, "X", "y")
-    labels = np.atleast_1d(labels)
+    labels = whole_numbers(path, "y", labels)
     if images.dtype != np.uint8 or images.shape[:3] != (32, 32, 3) or images.size != 32 * 32 * 3 * labels.size:
         expected = f"X as uint8 (32, 32, 3, {labels.size}), an image for each number in y"
         raise damaged(path, expected, f"{images.dtype} {images.shape}")

@@ -14,13 +14,13 @@ class Disk:
         self.folder = folder
 
     def images(self, names, value):
-        """Images of 8 × 8, each of one grey value: `value` and the numbers after it; gives the values."""
+        """Images of 8 × 8, each of one grey value: `value` and the numbers after it."""
         from PIL import Image
 
         for i, name in enumerate(names):
             path = self.folder / name
             path.parent.mkdir(parents=True, exist_ok=True)
-            Image.fromarray(np.full((8, 8, 3), value + i, np.uint8)).save(path)
+            Image.fromarray(np.full((8, 8, 3), (value + i) % 256, np.uint8)).save(path)
 
     def lines(self, name, *lines):
         path = self.folder / name
@@ -51,6 +51,13 @@ def grey_values(split):
 def disk(tmp_path):
     pytest.importorskip("PIL.Image")
     return Disk(tmp_path / "data")
+
+
+@pytest.fixture(scope="session")
+def module_disk():
+    """For sets of many images, which the tests of a file share: a `Disk` in the folder that it is given."""
+    pytest.importorskip("PIL.Image")
+    return Disk
 
 
 @pytest.fixture

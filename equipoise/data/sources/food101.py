@@ -1,0 +1,46 @@
+"""Food-101, with its own split."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ...core import checks, register
+from ._base import Source
+from ._files import PHOTOGRAPHS, source_of_files
+from ._lists import Listing, rows
+from ._official import Layout, official
+
+FOOD101 = official(
+    "food101",
+    Layout("food-101", ("meta/classes.txt", "meta/train.txt", "meta/test.txt", "images/")),
+    get="food-101.tar.gz is given away on the page Food-101 of ETH Zurich's Computer Vision Lab.",
+    classes=101,
+    train=75_750,
+    test=25_250,
+)
+
+
+@register("food101", kind="task", year=2014, companions=PHOTOGRAPHS)
+def food101(size: int = 224, root: str | Path | None = None) -> Source:
+    """Dishes: 75,750 training and 25,250 test photographs, 101 classes.
+
+    Reads ``food-101``: ``meta/classes.txt``, ``meta/train.txt``, ``meta/test.txt`` and ``images``. Some labels of the
+    training images are wrong, on purpose.
+
+    Differs from the paper: nothing known.
+
+    Licence: the photographs belong to their authors on Foodspotting; for research.
+
+    Reference: Bossard, Guillaumin, Van Gool. Food-101: Mining Discriminative Components with Random Forests. ECCV 2014.
+    """
+    checks.whole("size", size, 1)
+    _, folder, (classes, train, test, _) = FOOD101.find(root)
+    base = folder.resolve()
+    names = [name for _, (name,) in rows(classes, 1)]
+    label_of = {name: label for label, name in enumerate(names)}
+    listing = Listing(FOOD101, base, len(names))
+    for part, path in (("train", train), ("test", test)):
+        for where, (image,) in rows(path, 1):
+            name = image.partition("/")[0]
+            listing.add(part, where, f"images/{image}.jpg", label_of.get(name, name))
+    return source_of_files(base, listing.files(), names, size)
