@@ -2,7 +2,8 @@
 
 DIR/store.json               which schema
 DIR/study.json               the question asked, as the report needs it
-DIR/runs/KEY/record.json     + weights.safetensors, valid.npz, test.npz, and progress.npz where it was asked for
+DIR/runs/KEY/record.json     + weights.safetensors, valid.npz, test.npz; progress.npz and, sealed as test.npz is,
+                             progress_test.npz where they were asked for
 DIR/unfinished/KEY/          checkpoints of runs under way
 DIR/locks/KEY                held (flock) by the process at work on KEY; the system frees it when that dies
 DIR/opened.json              when test outputs were read, of which runs, what was compared, and whether too early
@@ -154,11 +155,14 @@ class Store:
 
     def progress(self, key: str) -> dict[str, np.ndarray]:
         """What was seen of the classes while training, moments first; empty where the study did not ask for it."""
-        there = (self._run(key) / "progress.npz").exists() or "progress.npz" in self.get(key).files
-        return self._arrays(key, "progress") if there else {}
+        return self._arrays_if_there(key, "progress")
 
     def weights(self, key: str) -> bytes:
         return self._bytes(key, WEIGHTS)
+
+    def _arrays_if_there(self, key: str, name: str) -> dict[str, np.ndarray]:
+        there = (self._run(key) / f"{name}.npz").exists() or f"{name}.npz" in self.get(key).files
+        return self._arrays(key, name) if there else {}
 
     def _arrays(self, key: str, name: str) -> dict[str, np.ndarray]:
         data = self._bytes(key, f"{name}.npz")
@@ -184,6 +188,14 @@ class Store:
         """Outputs on the test data, for the report. That they were opened is written down."""
         self.note_opening([key])
         return self.test_sealed(key)
+
+    def open_progress(self, key: str) -> dict[str, np.ndarray]:
+        """What was seen of test images while training, moments first, for the report; empty where nothing was.
+
+        That it was opened is written down.
+        """
+        self.note_opening([key])
+        return self._arrays_if_there(key, "progress_test")
 
     def opened(self) -> Opened | None:
         """What was opened so far; None if nothing was."""

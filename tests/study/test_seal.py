@@ -132,6 +132,27 @@ def test_another_test_set_changes_nothing_but_its_own_outputs(study, tmp_path, m
     assert not (first.path / "opened.json").exists() and not (second.path / "opened.json").exists()
 
 
+def test_what_is_recorded_while_training_is_of_the_training_set_but_for_a_file_that_is_sealed_too(
+    study, tmp_path, monkeypatch
+):
+    def watched(path):
+        store = Store(path).create()
+        jobs_file.do(jobs_of([recipe])[0], store, How(CPU, watch_classes=True), lambda *_: None, lambda: False)
+        return store
+
+    recipe = study.methods["plain"]
+    first = watched(tmp_path / "first")
+    with_test(monkeypatch, lambda test: Split(255 - test.images, test.labels))
+    second = watched(tmp_path / "second")
+    seen = first.progress(recipe.key)
+    assert seen.keys() == second.progress(recipe.key).keys()
+    for name, values in seen.items():
+        np.testing.assert_array_equal(values, second.progress(recipe.key)[name], err_msg=name)
+    assert first.opened() is None and second.opened() is None
+    deviation = [store.open_progress(recipe.key)["feature_deviation"] for store in (first, second)]
+    assert not np.allclose(*deviation) and first.opened().keys == {recipe.key}
+
+
 def test_every_opening_is_written_down_once(study, tmp_path):
     pair = replace(study, methods={name: study.methods[name] for name in ("plain", "averaged")})
     store = run_all(pair, tmp_path / "s")

@@ -18,9 +18,13 @@ from .section import Section
 
 Seen = dict[str, np.ndarray]
 
+TEST = "test_"  # before the names of what was seen of test images
 QUANTITIES = (  # name, title, the largest value there can be
     ("classification_ratio", "Predicted / true count", math.inf),
     ("train_accuracy", "Training accuracy", 1.0),
+    (TEST + "feature_deviation", "Training from test features", math.inf),
+    ("mixed_layer_gradient", "Gradient at the mixed layer", math.inf),
+    # of stores of before the two above
     ("feature_deviation", "Training from validation features", math.inf),
     ("gradient_norm", "Gradient at the features", math.inf),
 )
@@ -35,21 +39,31 @@ def progress(store: Store, results: Collected) -> Section | None:
     figures = [figure for quantity in QUANTITIES for figure in _pair(results, seen, *quantity)]
     figures.append(_range(results, seen))
     figures += [
-        plane_plot(method, runs[0], _spread(runs[0]["epoch"]))
+        plane_plot(method, runs[0], _spread(runs[0]["epoch"]), _of_test(runs[0]))
         for method in results.methods
         if (runs := seen[method.name]) and "points" in runs[0]
     ]
     sentence = (
-        "Means over the most frequent and over the rarest third of the classes, recorded at up to twenty epochs on a "
-        "fixed part of the training images; bands are 95 % intervals over seeds. A ratio above 1 says that too many "
-        "samples are called so; an output beyond its bound is one that training never showed the next layer."
+        "Means over the most frequent and over the rarest third of the classes, recorded at up to twenty epochs on "
+        "the training images, without mixing; bands are 95 % intervals over seeds. A ratio above 1 says that too many "
+        "samples are called so. The gradient is that of a sample's own loss, after the stage at which the method mixes "
+        "features, or else the first. An output beyond its bound is one that training never showed the next layer."
     )
     return Section("progress", "Progress of the classes", sentence, tuple(filter(None, figures)), further=True)
 
 
 def _seen(store: Store, method: Method) -> list[Seen]:
-    found = (store.progress(run.key) for run in method.runs if run.finished)
-    return [seen for seen in found if seen]
+    found = []
+    for run in method.runs:
+        if run.finished and (seen := store.progress(run.key)):
+            found.append(seen | {TEST + name: values for name, values in store.open_progress(run.key).items()})
+    return found
+
+
+def _of_test(seen: Seen) -> Seen | None:
+    """What was seen of test images alone, where points of theirs were."""
+    found = {name.removeprefix(TEST): values for name, values in seen.items() if name.startswith(TEST)}
+    return found if "points" in found else None
 
 
 def _pair(results: Collected, seen: Mapping[str, list[Seen]], name: str, title: str, most: float) -> list[Markup]:

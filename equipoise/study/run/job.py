@@ -222,6 +222,8 @@ def _keep(fitting: Fitting, store: Store, seconds: float) -> None:
     outputs = {"valid": predict(run, task.valid), "test": predict(run, task.test)}
     if isinstance(fitting.observer, Progress):
         outputs["progress"] = fitting.observer.arrays()
+        if sealed := fitting.observer.sealed_arrays():
+            outputs["progress_test"] = sealed
     weights = {name: tensor.contiguous().cpu() for name, tensor in run.evaluated.state_dict().items()}
     store.put(record, outputs, save_weights(weights))
 

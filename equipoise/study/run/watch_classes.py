@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 import torch
@@ -15,82 +17,112 @@ from ...norms import output_range
 from ...train import Run
 
 MOMENTS = 5, 20  # epochs at which a training is looked at, at least and at most
-SHARE = 0.07  # of the training's time is for looking; more only where so few images give no curve
-FORWARD = 0.3  # of the time that an image takes in training is that of its forward pass
-LEAST = 10  # images of a class that are looked at, where it has them
+SHARE = 0.07  # of the training's time is for looking; more only where so few moments give no curve
+FORWARD, BACKWARD = 0.3, 0.35  # of the time that an image takes in training; backward to a layer, without weights
+MOST = 100_000  # images of train and of test that are looked at; of larger sets a share of each class
+LEAST = 10  # images of a class that are looked at even then, where it has them
+POINTS = 500  # images of a class whose points in the plane are kept
 CHUNK = 512
+MIXED = ("stage1", "layer1")  # where features are mixed by default, in our networks and in those of torchvision
 
 
 class Progress:
     """Looks at a run after some of its epochs; what it sees is in `seen`, one tensor for each moment.
 
-    Quantities, of a fixed part of the training images: `classification_ratio`, `train_accuracy` and `gradient_norm`
-    (of the loss with respect to the features) for each class (C,); `feature_deviation` (C,) from the validation
-    features; `norm_range` (norms, 3): the farthest outputs in training and in inference, and the bound of training.
-    With a planar head also its `points`, and the `plane_weight` and `plane_bias` that divide the plane. The run goes
-    on as if nobody had looked.
+    Quantities, of the training images in evaluation mode: `classification_ratio` and `train_accuracy` of each class
+    (C,); `mixed_layer_gradient` (C,), the mean length of the gradient of a sample's unmixed loss with respect to what
+    `site` puts out; `norm_range` (norms, 3): the farthest outputs in training and in inference, and the bound of
+    training. With a planar head also its `points`, and the `plane_weight` and `plane_bias` that divide the plane.
+
+    What test images are needed for is in `sealed`, which nobody may look at before the test set is opened:
+    `feature_deviation` (C,) of the training from the test features, and the `points` of test images in the plane.
+
+    The run goes on as if nobody had looked.
+
+    Reference: Ye, Zhan, Chao. Procrustean Training for Imbalanced Deep Learning. ICCV 2021, figures 1 and 3 to 8.
     """
 
     def __init__(self, run: Run) -> None:
-        self.run, train = run, run.task.train
-        moments, share = _within_budget(run)
-        self.moments = {round(float(e)) for e in np.linspace(run.plan.epochs, 1, moments)}  # if one only, the last
-        self.part = train.take(_part(train.labels, share))
+        self.run = run
+        self.part, self.test = _part(run.task.train), _part(run.task.test)
+        self.site = _site(run)
+        # if there is one moment only, it is the last epoch
+        self.moments = {round(float(e)) for e in np.linspace(run.plan.epochs, 1, self._moments_within_budget())}
         self.seen: dict[str, list[Tensor]] = {}
+        self.sealed: dict[str, list[Tensor]] = {}
 
     def after_epoch(self, epoch: int) -> None:
         """Look, if this is one of the moments."""
         if epoch not in self.moments:
             return
         streams = self.run.streams.state_dict()  # a pass in training mode draws random numbers
-        for name, value in {"epoch": torch.tensor(epoch), **self._look()}.items():
-            self.seen.setdefault(name, []).append(value.cpu())
+        seen, sealed = self._look()
+        for kept, found in ((self.seen, {"epoch": torch.tensor(epoch), **seen}), (self.sealed, sealed)):
+            for name, value in found.items():
+                kept.setdefault(name, []).append(value.detach().cpu())
         self.run.streams.load_state_dict(streams)
 
     def arrays(self) -> dict[str, np.ndarray]:
         """What was seen, moments first."""
-        return {name: torch.stack(values).numpy() for name, values in self.seen.items()}
+        return _stacked(self.seen)
 
-    def state_dict(self) -> dict[str, list[Tensor]]:
-        return self.seen
+    def sealed_arrays(self) -> dict[str, np.ndarray]:
+        """What was seen of test images, moments first; empty where the task has none."""
+        return _stacked(self.sealed)
 
-    def load_state_dict(self, state: dict[str, list[Tensor]]) -> None:
-        self.seen = state
+    def state_dict(self) -> dict[str, dict[str, list[Tensor]]]:
+        return {"seen": self.seen, "sealed": self.sealed}
 
-    def _look(self) -> dict[str, Tensor]:
-        run, num_classes = self.run, self.run.task.num_classes
-        network = run.evaluated.eval()
+    def load_state_dict(self, state: dict[str, dict[str, list[Tensor]]]) -> None:
+        self.seen, self.sealed = state["seen"], state["sealed"]
+
+    def _moments_within_budget(self) -> int:
+        """How often the time allows to look, in images of training.
+
+        A look costs the passes of both parts, and what does not depend on them, about four batches of training.
+        """
+        plan, train = self.run.plan, len(self.run.task.train)
+        cost = (FORWARD + BACKWARD) * len(self.part) + FORWARD * len(self.test) + 4 * self.run.batch_size
+        within = int(SHARE * plan.epochs * train / cost)
+        return min(plan.epochs, max(MOMENTS[0], min(MOMENTS[1], within)))
+
+    def _look(self) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+        """What is seen, and what is seen and sealed."""
+        num_classes, labels = self.run.task.num_classes, self.part.labels
+        network = self.run.evaluated.eval()
         features, logits, gradients = (torch.cat(column) for column in zip(*self._passes(), strict=True))
-        labels, pred = self.part.labels, logits.argmax(dim=1)
+        pred = logits.argmax(dim=1)
         seen = {
             "classification_ratio": classification_ratio(pred, labels, num_classes),
             "train_accuracy": per_class_accuracy(pred, labels, num_classes),
-            "gradient_norm": feature_gradient_norms(gradients, labels, num_classes),
+            "mixed_layer_gradient": feature_gradient_norms(gradients[:, None], labels, num_classes),
+            **self._norm_ranges(network),
         }
-        if len(run.task.valid):
+        sealed = {}
+        if len(self.test):
             with torch.no_grad():
-                valid = torch.cat([_features(network, x) for x in self._inputs(run.task.valid)])
-            deviation = feature_deviation(features, labels, valid, run.task.valid.labels)
+                test = torch.cat([_features(network, x) for x in self._inputs(self.test)])
+            deviation = feature_deviation(features, labels, test, self.test.labels)
             missing = deviation.new_full((num_classes - len(deviation),), torch.nan)
-            seen["feature_deviation"] = torch.cat([deviation, missing])
-        ranges = self._norm_ranges(network)
+            sealed["feature_deviation"] = torch.cat([deviation, missing])
         if isinstance(network.head, PlanarHead):
             classes = network.head.classes
-            seen |= {"points": network.head.points(features), "labels": labels}
             seen |= {"plane_weight": classes.weight.clone(), "plane_bias": classes.bias.clone()}
-        return {name: value.detach() for name, value in (seen | ranges).items()}
+            seen |= _points(network.head, features, labels)
+            if len(self.test):
+                sealed |= _points(network.head, test, self.test.labels)
+        return seen, sealed
 
     def _passes(self) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
-        """Features, logits, and the gradient of each sample's loss with respect to its features."""
+        """Features, logits, and for each sample the length of its loss's gradient with respect to what `site` gives."""
         network, loss, labels = self.run.evaluated, self.run.objective.loss, self.part.labels.split(CHUNK)
         for x, target in zip(self._inputs(self.part), labels, strict=True):
-            with torch.no_grad():
-                features = _features(network, x)
-            with torch.enable_grad():
-                leaf = features.clone().requires_grad_()
-                logits = network.head(leaf)
-                (gradient,) = torch.autograd.grad(loss.per_sample(logits, target).sum(), leaf)
-            yield features, logits.detach(), gradient
+            with torch.enable_grad(), _leaf_after(network.get_submodule(self.site)) as leaves:
+                out = network.output(x)
+                total = loss.per_sample(out.logits, target).sum()  # of a mean every gradient would have its 1/N
+                (gradient,) = torch.autograd.grad(total, leaves)
+            assert out.features is not None, "our networks all give features"
+            yield out.features.detach().float(), out.logits.detach(), gradient.flatten(1).norm(dim=1)
 
     def _inputs(self, split: Split) -> Iterator[Tensor]:
         return (self.run.inputs(images.to(self.run.device)) for images in split.images.split(CHUNK))
@@ -111,23 +143,47 @@ def _features(network: Network, x: Tensor) -> Tensor:
     return features.float()
 
 
-def _within_budget(run: Run) -> tuple[int, float]:
-    """How often the time allows to look, and then at what share of the training images.
-
-    A look costs the forward passes of the part and of the validation images, and what does not depend on them, about
-    four batches of training.
-    """
-    train, fixed = len(run.task.train), FORWARD * len(run.task.valid) + 4 * run.batch_size
-    budget = SHARE * run.plan.epochs * train  # in images of training
-    least = FORWARD * len(_part(run.task.train.labels, 0))
-    moments = min(run.plan.epochs, max(MOMENTS[0], min(MOMENTS[1], int(budget / (fixed + least)))))
-    return moments, min(1.0, max(0.0, (budget / moments - fixed) / (FORWARD * train)))
+def _site(run: Run) -> str:
+    """The layer whose gradients are looked at: where the run mixes, else where a mixing would by default."""
+    if run.mix is not None and run.mix.site != "input":
+        return str(run.mix.site)
+    stages = run.evaluated.stages
+    return next((name for name in stages if name.rpartition(".")[2] in MIXED), stages[0])
 
 
-def _part(labels: Tensor, share: float) -> Tensor:
-    """The first `share` of each class's samples, and at least `LEAST` of each that has them."""
+@contextmanager
+def _leaf_after(module: nn.Module) -> Iterator[list[Tensor]]:
+    """Within the block, what `module` puts out starts a graph of its own; the list has it."""
+    leaves: list[Tensor] = []
+
+    def begin(module: nn.Module, args: Any, out: Tensor) -> Tensor:
+        leaves.append(out.detach().requires_grad_())
+        return leaves[-1]
+
+    with module.register_forward_hook(begin):
+        yield leaves
+
+
+def _points(head: PlanarHead, features: Tensor, labels: Tensor) -> dict[str, Tensor]:
+    """Where images lie in the plane, at most `POINTS` of each class, and their labels."""
+    rows = _first_of_each(labels, lambda n: POINTS).to(labels.device)
+    return {"points": head.points(features[rows]), "labels": labels[rows]}
+
+
+def _part(split: Split) -> Split:
+    """All images, or of more than `MOST` a share of each class and at least `LEAST`, where it has them."""
+    if len(split) <= MOST:
+        return split
+    share = MOST / len(split)
+    return split.take(_first_of_each(split.labels, lambda n: max(round(share * n), LEAST)))
+
+
+def _first_of_each(labels: Tensor, most: Callable[[int], int]) -> Tensor:
+    """Rows of the first `most(n)` of the n samples of each class, in order."""
     order = labels.argsort(stable=True).cpu()
-    rows = []
-    for one in order.split(torch.bincount(labels).tolist()):
-        rows.append(one[: max(round(share * len(one)), LEAST)])
-    return torch.cat(rows).sort().values
+    classes = order.split(torch.bincount(labels).tolist())
+    return torch.cat([rows[: most(len(rows))] for rows in classes]).sort().values
+
+
+def _stacked(kept: dict[str, list[Tensor]]) -> dict[str, np.ndarray]:
+    return {name: torch.stack(values).numpy() for name, values in kept.items()}
