@@ -9,9 +9,12 @@ from typing import Any
 
 
 def exported(package: str, path: Iterable[str]) -> dict[str, Any]:
-    """By name, what the modules of a package list in their `__all__`; those with an underscore first are its own."""
+    """Import the modules of a package, and give by name what they list in their `__all__`.
+
+    Those whose names begin with an underscore are the package's own.
+    """
     found: dict[str, Any] = {}
     for name in sorted(m.name for m in pkgutil.iter_modules(path) if not m.name.startswith("_")):
         module = importlib.import_module(f"{package}.{name}")
-        found |= {each: getattr(module, each) for each in module.__all__}
+        found |= {each: getattr(module, each) for each in getattr(module, "__all__", ())}
     return found

@@ -14,6 +14,8 @@ from .example_weighing.example_weight import set_example_weight
 from .example_weighing.tune import TunedWeight, tune_example_weight
 from .surgery import NormFactory, replace_norm
 
+__all__ = ["FourThings", "NormAdvice", "advise_norm", "four_things"]
+
 
 @dataclass(frozen=True)
 class NormAdvice:

@@ -13,6 +13,8 @@ from ._base import Device, Norm
 from ._moving import update_moving
 from .kernels.groups import Block, Statistics, whole_batch_norm
 
+__all__ = ["BatchNorm2d"]
+
 
 @register("batch", kind="norm", year=2015, arxiv="1502.03167")
 class BatchNorm2d(Norm, nn.BatchNorm2d):

@@ -12,6 +12,8 @@ from ..core import checks, register
 from ._base import Device, Norm, TorchOptions
 from .kernels.groups import Block, Statistics, broadcast, grouped_norm
 
+__all__ = ["BatchRenorm2d"]
+
 
 def renorm_limits(
     steps: Tensor, r_max: float, d_max: float, warmup: int, r_steps: int, d_steps: int

@@ -10,6 +10,8 @@ from torch import nn
 
 from ..core import checks
 
+__all__ = ["decay_groups", "is_norm", "pull_towards_one"]
+
 
 def decay_groups(
     network: nn.Module, weight_decay: float, *, affine: bool = True, final: float = 0.0, towards: float = 0.0

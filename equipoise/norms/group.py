@@ -10,6 +10,8 @@ from ..core import checks, register
 from ._base import Device, Norm, TorchOptions
 from .kernels.groups import Block, fit_groups
 
+__all__ = ["GroupNorm2d"]
+
 
 @register(
     "group",

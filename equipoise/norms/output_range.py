@@ -14,6 +14,8 @@ from torch import Tensor, nn
 from .kernels.groups import Block, split_examples
 from .kernels.modes import in_mode
 
+__all__ = ["NormRange", "output_range"]
+
 
 @dataclass
 class NormRange:

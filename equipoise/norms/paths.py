@@ -10,6 +10,8 @@ from torch import Tensor, nn
 
 from .kernels.modes import in_mode
 
+__all__ = ["unshielded_affine"]
+
 
 def unshielded_affine(network: nn.Module, example_input: Tensor | tuple[Any, ...]) -> list[str]:
     """The norms from which a path leads to the output that crosses no other norm, by name.

@@ -12,6 +12,8 @@ from torch import Tensor, nn
 from ..core import Spec
 from ._base import Norm
 
+__all__ = ["replace_norm"]
+
 NormFactory = Callable[[int], nn.Module]
 _AnyBatchNorm = nn.modules.batchnorm._BatchNorm
 

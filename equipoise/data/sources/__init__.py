@@ -1,51 +1,9 @@
-"""Readers of data sets as their authors made them; importing this registers them."""
+"""Readers of data sets as their authors made them. Every file of this folder is imported, which registers its sets."""
 
-from . import (
-    birdsnap,
-    blobs,
-    caltech256,
-    cars,
-    cifar,
-    cub200,
-    digits,
-    fashion_mnist,
-    flowers102,
-    folder,
-    food101,
-    imagenet,
-    inaturalist,
-    long_tailed,
-    pets,
-    sun397,
-    svhn,
-    tiered_imagenet,
-    tiny_imagenet,
-)
+from ...core import folders
 from ._base import Source, data_folders
 from ._official import OFFICIAL, Official
 
-__all__ = [
-    "OFFICIAL",
-    "Official",
-    "Source",
-    "birdsnap",
-    "blobs",
-    "caltech256",
-    "cars",
-    "cifar",
-    "cub200",
-    "data_folders",
-    "digits",
-    "fashion_mnist",
-    "flowers102",
-    "folder",
-    "food101",
-    "imagenet",
-    "inaturalist",
-    "long_tailed",
-    "pets",
-    "sun397",
-    "svhn",
-    "tiered_imagenet",
-    "tiny_imagenet",
-]
+folders.exported(__name__, __path__)
+
+__all__ = ["OFFICIAL", "Official", "Source", "data_folders"]

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from ...analysis import classification_ratio, feature_deviation, feature_gradient_norms, per_class_accuracy
 from ...data import Split
 from ...models import Network, PlanarHead
-from ...norms import output_range
+from ...norms.output_range import output_range
 from ...train import Run
 
 MOMENTS = 5, 20  # epochs at which a training is looked at, at least and at most
