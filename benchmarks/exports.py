@@ -23,7 +23,8 @@ from equipoise.core import cards
 from equipoise.models import create_model
 from equipoise.norms import set_example_weight
 
-FAMILIES = ("cifar_resnet", "wide_resnet")  # their defaults are resnet32 and wrn_16_8
+# one member of each has a name of its own
+FAMILIES = ("cifar_resnet", "wide_resnet", "densenet", "nasnet_a", "resnet", "resnext", "shufflenet_v2")
 NETWORKS = tuple(card.name for card in cards("model") if card.name not in FAMILIES)
 NORMS = {
     "batch": "batch",

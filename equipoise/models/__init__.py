@@ -10,10 +10,25 @@ from .heads.linear import LinearHead
 from .heads.meta_embedding import MetaEmbeddingHead, embed_with_memory
 from .heads.planar import PlanarHead
 from .networks.allcnnc import AllCNNC
-from .networks.cifar_resnet import CifarResNet, resnet32
+from .networks.cifar_resnet import CifarResNet, resnet8, resnet20, resnet32, resnet44, resnet56, resnet110
 from .networks.cnn_small import SmallCNN
-from .networks.resnet import ResNet, resnet18, resnet50
+from .networks.densenet import DenseNet, densenet100_k12, densenet100_k24, densenet_bc100_k12
+from .networks.mobilenet_v2 import MobileNetV2
+from .networks.nasnet import NASNetA, nasnet_a_n4
+from .networks.resnet import (
+    ResNet,
+    ResNeXt,
+    resnet10,
+    resnet18,
+    resnet34,
+    resnet50,
+    resnet101,
+    resnet152,
+    resnext50,
+)
 from .networks.resnet12 import ResNet12
+from .networks.shufflenet_v2 import ShuffleNetV2, shufflenet_v2_x0_5
+from .networks.squeezenet import SqueezeNet
 from .networks.wide_resnet import WideResNet, wrn_16_8
 
 __all__ = [
@@ -21,26 +36,47 @@ __all__ = [
     "CausalHead",
     "CifarResNet",
     "CosineHead",
+    "DenseNet",
     "DropoutHead",
     "HeadFactory",
     "LinearHead",
     "MetaEmbeddingHead",
+    "MobileNetV2",
+    "NASNetA",
     "Network",
     "NormFactory",
     "PlanarHead",
+    "ResNeXt",
     "ResNet",
     "ResNet12",
+    "ShuffleNetV2",
     "SmallCNN",
+    "SqueezeNet",
     "TorchNetwork",
     "WideResNet",
     "causal_logits",
     "cosine_logits",
     "create_model",
+    "densenet100_k12",
+    "densenet100_k24",
+    "densenet_bc100_k12",
     "embed_with_memory",
     "from_torch",
+    "nasnet_a_n4",
+    "resnet8",
+    "resnet10",
     "resnet18",
+    "resnet20",
     "resnet32",
+    "resnet34",
+    "resnet44",
     "resnet50",
+    "resnet56",
+    "resnet101",
+    "resnet110",
+    "resnet152",
+    "resnext50",
+    "shufflenet_v2_x0_5",
     "wrn_16_8",
     "zoo_text",
 ]

@@ -46,7 +46,7 @@ def test_callables():
 @pytest.mark.parametrize(
     ("name", "options", "message"),
     [
-        ("resnet23", {}, "no model is named 'resnet23'. Did you mean 'resnet32'"),
+        ("resnt32", {}, "no model is named 'resnt32'. Did you mean 'resnet32'"),
         ("resnet32", {"head": "cosin"}, "no head is named 'cosin'. Did you mean 'cosine'"),
         ("resnet32", {"norm": "batsch"}, "no norm is named 'batsch'. Did you mean 'batch'"),
         ("resnet32", {"head": "cosine(tau=-1)"}, "tau must be above 0"),

@@ -21,6 +21,14 @@ NETWORKS = (
     "resnet18",
     "resnet50",
 )
+# their parts that others do not have: concatenation, depthwise convolutions, shuffled channels, cells with two inputs
+MORE = (
+    "densenet(depth=10, growth=4)",
+    "squeezenet",
+    "mobilenet_v2(width=0.25)",
+    "shufflenet_v2_x0_5",
+    "nasnet_a(repeats=2, filters=4)",
+)
 pytestmark = pytest.mark.filterwarnings("ignore")  # PyTorch's own, about its exporters
 
 
@@ -34,6 +42,11 @@ def check(module, way):
 @pytest.mark.parametrize("name", NETWORKS)
 def test_every_network(name):
     check(exports.network(name), "ONNX")  # which goes by way of torch.export
+
+
+@pytest.mark.parametrize("name", MORE)
+def test_more_networks_without_another_runtime(name):
+    check(exports.network(name), "torch.export")
 
 
 @pytest.mark.parametrize("way", ["jit.trace", "compile"])

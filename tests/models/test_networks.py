@@ -14,8 +14,17 @@ SMALL = (
     "resnet32",
     "cifar_resnet(depth=8)",
     "wide_resnet(depth=10, widen=1)",
+    "densenet(depth=10, growth=4)",
+    "densenet(depth=16, growth=4, bottleneck=True)",
+    "squeezenet",
+    "mobilenet_v2(width=0.25)",
+    "shufflenet_v2(width=0.5)",
+    "nasnet_a(repeats=2, filters=4)",
 )  # quick enough for each test
-BIG = ("resnet18", "resnet12", "allcnnc", "wrn_16_8", "resnet50")
+BIG = (
+    *("resnet18", "resnet12", "allcnnc", "wrn_16_8", "resnet50", "resnet10", "resnext50"),
+    *("densenet100_k12", "densenet_bc100_k12", "nasnet_a_n4", "resnet(depth=101, stem='cifar')"),
+)
 
 
 def size(module):
@@ -31,8 +40,20 @@ def size(module):
         ("cifar_resnet(depth=20)", 10, 269_722),  # He et al.: 0.27 M
         ("cifar_resnet(depth=56)", 10, 853_018),  # 0.85 M
         ("cifar_resnet(depth=110)", 10, 1_727_962),  # 1.7 M
+        ("resnet8", 10, 75_290),
+        ("resnet20", 10, 269_722),
+        ("resnet44", 10, 658_586),  # 0.66 M
+        ("resnet56", 10, 853_018),
+        ("resnet110", 10, 1_727_962),
         ("resnet18", 10, 11_173_962),
-        ("resnet50", 1000, 25_557_032),  # the number every library gives
+        ("resnet(depth=18)", 1000, 11_689_512),  # the numbers every library gives
+        ("resnet34", 1000, 21_797_672),
+        ("resnet50", 1000, 25_557_032),
+        ("resnet101", 1000, 44_549_160),
+        ("resnet152", 1000, 60_192_808),
+        ("resnext50", 1000, 25_028_904),  # 25.0 M in Xie et al.
+        ("resnext(depth=101, group_width=8)", 1000, 88_791_336),
+        ("resnet(depth=101, stem='cifar')", 1000, 44_549_160 - 64 * 3 * (49 - 9)),
         ("wrn_16_8", 10, 10_961_370),  # 11.0 M in Zagoruyko and Komodakis
         # 9·(3·96 + 2·96·96 + 96·192 + 3·192·192) + 192·192 + 2·(3·96 + 5·192) + 193·10
         ("allcnnc", 10, 1_370_986),
@@ -66,6 +87,22 @@ def test_parameter_count(name, num_classes, parameters):
         ("wrn_16_8", 8, [(16, 8), (128, 8), (256, 4), (512, 2)]),
         ("wrn_16_8", 32, [(16, 32), (128, 32), (256, 16), (512, 8)]),
         ("resnet50", 64, [(64, 16), (256, 16), (512, 8), (1024, 4), (2048, 2)]),
+        ("resnet(depth=50, stem='cifar')", 32, [(64, 32), (256, 32), (512, 16), (1024, 8), (2048, 4)]),
+        ("resnet10", 224, [(64, 56), (64, 56), (128, 28), (256, 14), (512, 7)]),
+        ("resnext50", 224, [(64, 56), (256, 56), (512, 28), (1024, 14), (2048, 7)]),
+        ("densenet100_k12", 32, [(16, 32), (400, 32), (784, 16), (1168, 8)]),
+        ("densenet_bc100_k12", 32, [(24, 32), (216, 32), (300, 16), (342, 8)]),
+        ("densenet100_k24", 64, [(16, 64), (784, 64), (1552, 32), (2320, 16)]),
+        ("densenet100_k12", 29, [(16, 29), (400, 29), (784, 14), (1168, 7)]),
+        ("squeezenet", 32, [(96, 32), (256, 16), (512, 8), (512, 4)]),
+        ("squeezenet", 9, [(96, 9), (256, 5), (512, 3), (512, 2)]),
+        ("mobilenet_v2", 32, [(32, 32), (24, 32), (32, 16), (96, 8), (1280, 4)]),
+        ("mobilenet_v2(width=0.75)", 29, [(24, 29), (24, 29), (24, 15), (72, 8), (1280, 4)]),
+        ("shufflenet_v2_x0_5", 32, [(24, 32), (48, 16), (96, 8), (1024, 4)]),
+        ("shufflenet_v2_x0_5", 29, [(24, 29), (48, 15), (96, 8), (1024, 4)]),
+        # a stage of cells puts out its last two, 2·6·44 and 2·6·88 channels
+        ("nasnet_a_n4", 32, [(132, 32), (528, 32), (1056, 16), (1056, 8)]),
+        ("nasnet_a_n4", 29, [(132, 29), (528, 29), (1056, 15), (1056, 8)]),
     ],
 )
 def test_shapes_after_each_stage(name, image, maps):
@@ -83,7 +120,7 @@ def test_shapes_after_each_stage(name, image, maps):
     assert out.logits.shape == (2, 7)
 
 
-@pytest.mark.parametrize("name", [*SMALL, "allcnnc"])
+@pytest.mark.parametrize("name", [*(name for name in SMALL if "densenet" not in name), "allcnnc"])
 def test_output_holds_what_the_head_sees(name):
     network = create_model(name, 5).eval()
     x = torch.randn(3, 3, 16, 16)
@@ -114,7 +151,7 @@ def test_every_norm_comes_from_the_factory(name):
         network = create_model(name, 4, norm=Mark)
         network(torch.empty(2, 3, 32, 32))
         plain = create_model(name, 4)
-    assert not any("Norm" in type(m).__name__ for m in network.modules())
+    assert not any(type(m).__name__.endswith(("Norm", "Norm2d")) for m in network.modules())
     assert all(m.seen for m in made)
     assert len(made) == sum(isinstance(m, nn.BatchNorm2d) for m in plain.modules()) > 0
     assert {id(m) for m in network.modules() if isinstance(m, Mark)} == {id(m) for m in made}
@@ -151,7 +188,7 @@ def test_gradients_reach_every_parameter(name):
     assert all(p.grad is not None and bool(torch.isfinite(p.grad).all()) for p in network.parameters())
 
 
-@pytest.mark.parametrize("name", SMALL)
+@pytest.mark.parametrize("name", [*SMALL[:4], "squeezenet"])  # depthwise convolutions are slow in bf16 on a CPU
 @pytest.mark.usefixtures("bf16")
 def test_batch_of_one_and_bf16(name):
     network = create_model(name, 3).eval()
@@ -162,8 +199,9 @@ def test_batch_of_one_and_bf16(name):
     torch.testing.assert_close(half.float(), network(x), rtol=0.1, atol=0.1)
 
 
-def test_channels_last_gives_the_same():
-    network, x = create_model("resnet32", 3).eval(), torch.randn(2, 3, 16, 16)
+@pytest.mark.parametrize("name", SMALL)
+def test_channels_last_gives_the_same(name):
+    network, x = create_model(name, 3).eval(), torch.randn(2, 3, 16, 16)
     before = network(x)
     network.to(memory_format=torch.channels_last)
     after = network.output(x.contiguous(memory_format=torch.channels_last))
@@ -172,7 +210,12 @@ def test_channels_last_gives_the_same():
 
 
 @pytest.mark.parametrize(
-    "text", ["cifar_resnet(depth=33)", "wide_resnet(depth=18)", "cnn_small(width=0)", "resnet32(depth=3)"]
+    "text",
+    [
+        *("cifar_resnet(depth=33)", "wide_resnet(depth=18)", "cnn_small(width=0)", "resnet32(depth=3)"),
+        *("densenet(depth=12)", "densenet(depth=13, bottleneck=True)", "resnet(depth=32)", "resnext(depth=18)"),
+        *("shufflenet_v2(width=0.75)", "mobilenet_v2(width=0)", "resnext(group_width=100)"),
+    ],
 )
 def test_impossible_parameters_are_refused(text):
     with pytest.raises(EquipoiseError, match=r"depth|width"):
@@ -189,5 +232,5 @@ def test_registered_models_have_a_default_for_all_but_the_classes(entry):
 
 
 def test_a_models_recipe_text_holds_no_factories():
-    assert set(card("cifar_resnet", "model").parameters) == {"depth", "width"}
+    assert set(card("cifar_resnet", "model").parameters) == {"depth", "width", "zero_gamma"}
     assert not card("resnet32", "model").parameters

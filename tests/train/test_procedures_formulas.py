@@ -8,9 +8,9 @@ import pytest
 import torch
 from torch import nn
 
-from equipoise.core import Batch
+from equipoise.core import Batch, EquipoiseError, Spec
 from equipoise.data import Split, load_task
-from equipoise.models import create_model
+from equipoise.models import LinearHead, create_model
 from equipoise.train import Recipe, Run
 from equipoise.train.procedures import (
     branch_share,
@@ -140,6 +140,12 @@ def test_bbn_doubles_the_last_block_of_every_network(model, shared):
     assert len(branches.shared) == shared
     convs = [sum(isinstance(m, nn.Conv2d) for m in b.modules()) for b in (branches.conventional, branches.rebalancing)]
     assert convs[0] == convs[1] > 0
+
+
+def test_bbn_refuses_a_network_that_norms_its_features():
+    bbn, network = Spec("bbn").build("procedure", class_counts=[3, 2]), create_model("densenet(depth=7, growth=2)", 2)
+    with pytest.raises(EquipoiseError, match="those of DenseNet are not; choose another network"):
+        bbn.adapt(network, LinearHead)
 
 
 # -- m2m ---------------------------------------------------------------------------------------------------------------

@@ -12,17 +12,26 @@ from .._base import NormFactory
 Block = Callable[[int, int, int, NormFactory], nn.Module]
 
 
-def conv3x3(in_channels: int, out_channels: int, stride: int = 1) -> nn.Conv2d:
+def conv3x3(in_channels: int, out_channels: int, stride: int = 1, groups: int = 1) -> nn.Conv2d:
     """No bias: a norm follows."""
-    return nn.Conv2d(in_channels, out_channels, 3, stride, padding=1, bias=False)
+    return nn.Conv2d(in_channels, out_channels, 3, stride, padding=1, groups=groups, bias=False)
 
 
 def conv1x1(in_channels: int, out_channels: int, stride: int = 1) -> nn.Conv2d:
     return nn.Conv2d(in_channels, out_channels, 1, stride, bias=False)
 
 
+def depthwise3x3(channels: int, stride: int = 1) -> nn.Conv2d:
+    """Each channel by itself."""
+    return conv3x3(channels, channels, stride, groups=channels)
+
+
+def conv_norm(conv: nn.Conv2d, make_norm: NormFactory) -> nn.Sequential:
+    return nn.Sequential(conv, make_norm(conv.out_channels))
+
+
 def conv_norm_relu(conv: nn.Conv2d, make_norm: NormFactory) -> nn.Sequential:
-    return nn.Sequential(conv, make_norm(conv.out_channels), nn.ReLU(inplace=True))
+    return conv_norm(conv, make_norm).append(nn.ReLU(inplace=True))
 
 
 def stack(
@@ -74,6 +83,10 @@ class BasicBlock(nn.Module):
         y = self.norm2(self.conv2(y))
         return F.relu(y + self.shortcut(x), inplace=True)
 
+    @property
+    def last_norm(self) -> nn.Module:
+        return self.norm2
+
 
 class PadBlock(BasicBlock):
     """A basic block whose shortcut has no parameters."""
@@ -82,13 +95,24 @@ class PadBlock(BasicBlock):
 
 
 class Bottleneck(nn.Module):
-    """relu(shortcut(x) + 1x1, 3x3 and 1x1 convolutions at a quarter of the width); the 3x3 one strides."""
+    """relu(shortcut(x) + 1x1, 3x3 and 1x1 convolutions); the 3x3 one strides, and may be in groups.
 
-    def __init__(self, in_channels: int, out_channels: int, stride: int, make_norm: NormFactory) -> None:
+    Inside it has `inner_share` of the channels that it puts out.
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        stride: int,
+        make_norm: NormFactory,
+        groups: int = 1,
+        inner_share: float = 1 / 4,
+    ) -> None:
         super().__init__()
-        inner = out_channels // 4
+        inner = round(out_channels * inner_share)
         self.conv1, self.norm1 = conv1x1(in_channels, inner), make_norm(inner)
-        self.conv2, self.norm2 = conv3x3(inner, inner, stride), make_norm(inner)
+        self.conv2, self.norm2 = conv3x3(inner, inner, stride, groups), make_norm(inner)
         self.conv3, self.norm3 = conv1x1(inner, out_channels), make_norm(out_channels)
         self.shortcut = projection(in_channels, out_channels, stride, make_norm)
 
@@ -97,3 +121,18 @@ class Bottleneck(nn.Module):
         y = F.relu(self.norm2(self.conv2(y)), inplace=True)
         y = self.norm3(self.conv3(y))
         return F.relu(y + self.shortcut(x), inplace=True)
+
+    @property
+    def last_norm(self) -> nn.Module:
+        return self.norm3
+
+
+def zero_last_gamma_(network: nn.Module) -> None:
+    """Set the last γ of each residual block to 0: each block starts as its shortcut alone."""
+    for block in network.modules():
+        if isinstance(block, BasicBlock | Bottleneck):
+            gamma = getattr(block.last_norm, "weight", None)
+            if gamma is None:
+                norm = type(block.last_norm).__name__
+                raise ValueError(f"zero_gamma needs norms with a weight γ, which {norm} does not have")
+            nn.init.zeros_(gamma)

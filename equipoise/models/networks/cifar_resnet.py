@@ -7,16 +7,18 @@ from torch import nn
 from ...core import checks, register
 from .._base import MOST_CHANNELS, MOST_LAYERS, HeadFactory, Network, NormFactory, kaiming_
 from ..heads.linear import LinearHead
-from .blocks import PadBlock, conv3x3, conv_norm_relu, stack
+from .blocks import PadBlock, conv3x3, conv_norm_relu, stack, zero_last_gamma_
+from .named import named
 
 
-@register("cifar_resnet", kind="model", year=2015, arxiv="1512.03385")
+@register("cifar_resnet", kind="model", year=2015, arxiv="1512.03385", later=("zero_gamma",))
 class CifarResNet(Network):
     """Three stages of basic blocks at 16, 32 and 64 channels; shortcuts without parameters (option A).
 
     Args:
         depth: layers with weights, 6 n + 2 for n blocks in each stage. The imbalance papers use 32.
         width: channels of the first stage, 16 in the paper.
+        zero_gamma: start the last γ of each block at 0, so that each block starts as its shortcut.
 
     Differs from the paper: nothing known. Weights are drawn as in LDAM-DRW's code: He's normal distribution by fan in,
     the linear layer included. The TensorFlow code of class-balanced loss averages 2x2 positions in the shortcut.
@@ -36,10 +38,12 @@ class CifarResNet(Network):
         make_head: HeadFactory = LinearHead,
         depth: int = 32,
         width: int = 16,
+        zero_gamma: bool = False,
     ) -> None:
         super().__init__()
         self.depth = checks.whole("depth", depth, 8, MOST_LAYERS)
         self.width = checks.whole("width", width, 1, MOST_CHANNELS)
+        self.zero_gamma = checks.truth("zero_gamma", zero_gamma)
         if (depth - 2) % 6:
             raise ValueError(f"depth must be 6 n + 2 (8, 14, 20, 26, 32, …), not {depth}")
         blocks = (depth - 2) // 6
@@ -51,14 +55,20 @@ class CifarResNet(Network):
         kaiming_(self)
         self.head = make_head(self.feature_dim, num_classes)
         kaiming_(self.head)
+        if zero_gamma:
+            zero_last_gamma_(self)
 
 
-@register("resnet32", kind="model", year=2015, arxiv="1512.03385")
-def resnet32(
-    num_classes: int,
-    in_channels: int = 3,
-    make_norm: NormFactory = nn.BatchNorm2d,
-    make_head: HeadFactory = LinearHead,
-) -> CifarResNet:
-    """The CIFAR ResNet of depth 32, 0.46 M parameters: the papers' network for CIFAR. See `CifarResNet`."""
-    return CifarResNet(num_classes, in_channels, make_norm, make_head, depth=32)
+_PAPER = (2015, "1512.03385")
+resnet8 = named("resnet8", CifarResNet, "The CIFAR ResNet of depth 8, 0.08 M parameters.", *_PAPER, depth=8)
+resnet20 = named("resnet20", CifarResNet, "The CIFAR ResNet of depth 20, 0.27 M parameters.", *_PAPER, depth=20)
+resnet32 = named(
+    "resnet32",
+    CifarResNet,
+    "The CIFAR ResNet of depth 32, 0.46 M parameters: the papers' for CIFAR.",
+    *_PAPER,
+    depth=32,
+)
+resnet44 = named("resnet44", CifarResNet, "The CIFAR ResNet of depth 44, 0.66 M parameters.", *_PAPER, depth=44)
+resnet56 = named("resnet56", CifarResNet, "The CIFAR ResNet of depth 56, 0.85 M parameters.", *_PAPER, depth=56)
+resnet110 = named("resnet110", CifarResNet, "The CIFAR ResNet of depth 110, 1.7 M parameters.", *_PAPER, depth=110)

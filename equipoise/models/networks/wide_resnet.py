@@ -9,6 +9,7 @@ from ...core import checks, register
 from .._base import MOST_CHANNELS, MOST_LAYERS, HeadFactory, Network, NormFactory, kaiming_
 from ..heads.linear import LinearHead
 from .blocks import conv1x1, conv3x3, stack
+from .named import named
 
 
 class PreactBlock(nn.Module):
@@ -69,12 +70,12 @@ class WideResNet(Network):
         self.head = make_head(self.feature_dim, num_classes)
 
 
-@register("wrn_16_8", kind="model", year=2016, arxiv="1605.07146")
-def wrn_16_8(
-    num_classes: int,
-    in_channels: int = 3,
-    make_norm: NormFactory = nn.BatchNorm2d,
-    make_head: HeadFactory = LinearHead,
-) -> WideResNet:
-    """The wide ResNet of depth 16, eight times as wide; 11 M parameters. See `WideResNet`."""
-    return WideResNet(num_classes, in_channels, make_norm, make_head, depth=16, widen=8)
+wrn_16_8 = named(
+    "wrn_16_8",
+    WideResNet,
+    "The wide ResNet of depth 16, eight times as wide; 11 M parameters.",
+    2016,
+    "1605.07146",
+    depth=16,
+    widen=8,
+)

@@ -75,6 +75,12 @@ class BilateralBranch(Procedure):
             raise EquipoiseError(
                 "bbn needs to know the network's last block; choose a network without a library's name"
             )
+        # a norm of the features, as DenseNet's, knows one branch only
+        if type(network).features_of is not Network.features_of:
+            raise EquipoiseError(
+                "bbn needs features that are the mean of a feature map, which those of "
+                f"{type(network).__name__} are not; choose another network"
+            )
         name = network.stages[-1]
         network.set_submodule(name, TwoBranches(network.get_submodule(name)))
         network.feature_dim *= 2
