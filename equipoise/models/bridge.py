@@ -17,25 +17,59 @@ from .heads.linear import LinearHead
 
 ZOOS = {"timm": "timm", "torchvision": "torchvision.models"}
 
+# classifiers inside Inception and GoogLeNet, whose logits come beside the network's own while it trains
+AUXILIARY = ("AuxLogits", "aux1", "aux2")
+
+# feature maps that are not the last activation: bias loss measures DenseNet's before its last norm
+FEATURE_MAPS = {"DenseNet": "features.denseblock4"}
+
 
 def from_torch(network: nn.Module, head_name: str | None = None) -> TorchNetwork:
     """Wrap a network as torchvision and timm have them, so that it gives `Output`.
 
-    Its last `nn.Linear`, or the module named `head_name`, becomes `head`; the rest becomes `body`. The network given
-    is taken over, not copied: its own head is empty afterwards.
+    Its last `nn.Linear`, or the module named `head_name`, becomes `head`; the rest becomes `body`. Where there is no
+    linear layer, as in SqueezeNet, it is the last 1x1 convolution: `head` is then a linear layer with its weights that
+    acts on the mean over positions, without the ReLU that SqueezeNet has between the two. Auxiliary classifiers, as in
+    Inception and GoogLeNet, are removed. The network given is taken over, not copied: its own head is empty afterwards.
 
     >>> body = torch.nn.Sequential(torch.nn.Conv2d(3, 8, 3), torch.nn.AdaptiveAvgPool2d(1), torch.nn.Flatten())
     >>> out = from_torch(body.append(torch.nn.Linear(8, 5))).output(torch.zeros(2, 3, 6, 6))
     >>> [tuple(part.shape) for part in out]
     [(2, 5), (2, 8), (2, 8, 4, 4)]
     """
-    linear = [name for name, module in network.named_modules() if name and isinstance(module, nn.Linear)]
-    if head_name is None and not linear:
-        raise EquipoiseError(f"{type(network).__name__} has no nn.Linear inside; name its last layer with head_name=…")
-    name = head_name or linear[-1]
-    if name not in linear:
-        raise EquipoiseError(f"{type(network).__name__} has no nn.Linear named {name!r}.{did_you_mean(name, linear)}")
+    _remove_auxiliary(network)
+    modules = [(name, module) for name, module in network.named_modules() if name]
+    linear = [name for name, module in modules if isinstance(module, nn.Linear)]
+    convolutions = [name for name, module in modules if _is_1x1(module)]
+    kind = type(network).__name__
+    if head_name is None and not linear + convolutions:
+        raise EquipoiseError(f"{kind} has no nn.Linear inside; name its last layer with head_name=…")
+    name = head_name or (linear or convolutions)[-1]
+    if name not in linear + convolutions:
+        raise EquipoiseError(f"{kind} has no nn.Linear named {name!r}.{did_you_mean(name, linear or convolutions)}")
     return TorchNetwork(network, name)
+
+
+def _remove_auxiliary(network: nn.Module) -> None:
+    """So that what a network gives while it trains is its logits alone."""
+    if getattr(network, "aux_logits", False):
+        for name, nothing in {"aux_logits": False, **dict.fromkeys(AUXILIARY)}.items():
+            if hasattr(network, name):
+                setattr(network, name, nothing)
+
+
+def _is_1x1(module: nn.Module) -> bool:
+    return isinstance(module, nn.Conv2d) and module.kernel_size == (1, 1) and module.groups == 1
+
+
+@torch.no_grad()
+def _linear_of(conv: nn.Conv2d) -> nn.Linear:
+    """A linear layer that does to a mean over positions what a 1x1 convolution does to each position."""
+    linear = nn.Linear(conv.in_channels, conv.out_channels, bias=conv.bias is not None)
+    linear.weight = nn.Parameter(conv.weight.flatten(1))
+    if conv.bias is not None:
+        linear.bias = nn.Parameter(conv.bias)
+    return linear
 
 
 class TorchNetwork(Network):
@@ -43,7 +77,7 @@ class TorchNetwork(Network):
 
     `stages` are names for `get_submodule`, such as ``body.layer1``. `feature_map` is the last four-dimensional
     activation, of as many channels as there are features and more than one position if there is such a one;
-    a network without any gives None.
+    a network without any gives None. DenseNet's is before its last norm, as in `equipoise.models.DenseNet`.
     """
 
     def __init__(self, body: nn.Module, head_name: str) -> None:
@@ -51,12 +85,14 @@ class TorchNetwork(Network):
         head = body.get_submodule(head_name)
         body.set_submodule(head_name, nn.Identity())
         self.body = body
-        self.head = head
+        self._pools_last = isinstance(head, nn.Conv2d)  # the mean over positions came after the head
+        self.head: nn.Module = _linear_of(head) if isinstance(head, nn.Conv2d) else head
         self.head_name = head_name
-        self.feature_dim = int(head.in_features)  # type: ignore[arg-type]
+        self.feature_dim = int(self.head.in_features)  # type: ignore[arg-type]
         top = head_name.partition(".")[0]
         self.stages = tuple(f"body.{name}" for name, _ in body.named_children() if name != top)
-        self.map_name: str | None = None  # the module whose output is the feature map, known after the first pass
+        # the module whose output is the feature map, of most networks known after the first pass
+        self.map_name = FEATURE_MAPS.get(type(body).__name__)
         self._passed = False
 
     @property
@@ -71,20 +107,34 @@ class TorchNetwork(Network):
     def output(self, x: Tensor) -> Output:
         if not self._passed:
             return self._first_output(x)
-        watched = {} if self.map_name is None else {self.map_name: self.body.get_submodule(self.map_name)}
-        features, seen = self._watch(x, watched)
+        features, seen = self._watch(x, self._modules_named(self.map_name))
         return Output(self.head(features), features, seen.tensor)
 
     def _first_output(self, x: Tensor) -> Output:
         """Look at every activation once to find the feature map, and make sure that nothing follows the head."""
-        features, seen = self._watch(x, dict(self.body.named_modules()))
-        if not isinstance(features, Tensor) or features is not seen.at_head:
+        known = self.map_name and self._modules_named(self.map_name, self.head_name)
+        features, seen = self._watch(x, known or dict(self.body.named_modules()))
+        if not self._is_from_head(features, seen.at_head):
             raise EquipoiseError(
                 f"{type(self.body).__name__} does something to the logits after {self.head_name!r}; "
                 "name its last layer with from_torch(network, head_name=…)"
             )
         self.map_name, self._passed = seen.name, True
         return Output(self.head(features), features, seen.tensor)
+
+    def _is_from_head(self, features: Any, at_head: Any) -> bool:
+        """Whether the body ends where the head was, or for a convolution with a mean over positions."""
+        if not self._pools_last:
+            return isinstance(features, Tensor) and features is at_head
+        if not isinstance(at_head, Tensor) or at_head.dim() != 4:
+            return False
+        mean = at_head.mean((2, 3))
+        if not isinstance(features, Tensor) or features.shape != mean.shape:
+            return False
+        return features.is_meta or torch.allclose(features, mean, rtol=1e-2, atol=1e-3)
+
+    def _modules_named(self, *names: str | None) -> dict[str, nn.Module]:
+        return {name: self.body.get_submodule(name) for name in names if name is not None}
 
     def _watch(self, x: Tensor, modules: dict[str, nn.Module]) -> tuple[Tensor, _Seen]:
         """One pass with a look at what `modules` put out. Hooks last for the pass: copies of the network stay clean."""

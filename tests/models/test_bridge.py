@@ -171,7 +171,44 @@ def test_what_follows_the_head_is_not_lost_silently():
 
 def test_no_linear_layer():
     with pytest.raises(EquipoiseError, match=r"nn\.Linear"):
-        from_torch(nn.Sequential(nn.Conv2d(3, 4, 1), nn.Flatten()))
+        from_torch(nn.Sequential(nn.Conv2d(3, 4, 3), nn.Flatten()))
+    with pytest.raises(EquipoiseError, match="after '0'"):  # no mean over positions follows this convolution
+        from_torch(nn.Sequential(nn.Conv2d(3, 4, 1), nn.Flatten())).output(torch.randn(2, 3, 5, 5))
+
+
+def squeeze(num_classes):
+    """Ends as SqueezeNet does: convolution, ReLU, mean."""
+    features = nn.Conv2d(3, 8, 3), nn.ReLU(), nn.Dropout(0.5)
+    classifier = nn.Conv2d(8, num_classes, 1), nn.ReLU(inplace=True), nn.AdaptiveAvgPool2d(1), nn.Flatten()
+    return nn.Sequential(*features, *classifier)
+
+
+@pytest.mark.parametrize("training", [False, True])
+def test_a_convolution_for_a_head(training):
+    network, x = squeeze(4).eval(), torch.randn(2, 3, 8, 8)
+    weight, bias = network[3].weight, network[3].bias
+    expected = F.conv2d(network[:3](x), weight, bias).mean((2, 3))
+    wrapped = from_torch(network).train(training)
+    first, second = wrapped.output(x), wrapped.output(x)
+    assert wrapped.head.weight.shape == (4, 8) and first.feature_map.shape == (2, 8, 6, 6)
+    for out in (first, second):
+        torch.testing.assert_close(out.features, out.feature_map.mean((2, 3)))
+    torch.testing.assert_close(wrapped.eval()(x), expected)
+
+
+def test_auxiliary_classifiers_are_removed():
+    class Inception(VisionResNet):
+        def __init__(self):
+            super().__init__(4)
+            self.aux_logits, self.AuxLogits = True, nn.Linear(8, 4)
+
+        def forward(self, x):
+            logits = super().forward(x)
+            return (logits, self.AuxLogits(x.mean((2, 3)))) if self.training and self.aux_logits else logits
+
+    wrapped = from_torch(Inception(), "fc").train()
+    assert wrapped.output(torch.randn(2, 3, 32, 32)).logits.shape == (2, 4)
+    assert not any("Aux" in name for name, _ in wrapped.named_parameters())
 
 
 @pytest.fixture

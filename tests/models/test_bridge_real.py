@@ -1,0 +1,145 @@
+"""Real networks of timm and torchvision, where they are installed: norms, heads and mixings of a recipe act on them."""
+
+import importlib
+import importlib.util
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from equipoise.core import EquipoiseError
+from equipoise.mixing import MajorFeatureWeakening
+from equipoise.models import CosineHead, create_model
+from equipoise.norms import GhostBatchNorm2d
+from equipoise.train import Recipe
+
+CLASSES = 5
+DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+# network, side of an image, a site inside it, millions of parameters for 1000 classes as the papers give them
+NETWORKS = (
+    ("torchvision/resnet18", 64, "body.layer1", 11.7),
+    ("torchvision/resnext50_32x4d", 64, "body.layer2", 25.0),
+    ("torchvision/densenet121", 64, "body.features.denseblock2", 8.0),
+    ("torchvision/mobilenet_v2", 64, "body.features.3", 3.5),
+    ("torchvision/shufflenet_v2_x0_5", 64, "body.stage2", 1.4),
+    ("torchvision/efficientnet_b4", 64, "body.features.2", 19.3),
+    ("torchvision/inception_v3", 96, "body.Mixed_5d", 23.8),  # the supplement's 24 M: without the auxiliary classifier
+    ("torchvision/googlenet", 64, "body.inception3a", 6.6),
+    ("timm/resnet18", 64, "body.layer1", 11.7),
+    ("timm/resnext50_32x4d", 64, "body.layer2", 25.0),
+    ("timm/densenet121", 64, "body.features.denseblock2", 8.0),
+    ("timm/mobilenetv2_100", 64, "body.blocks.1", 3.5),
+    ("timm/efficientnet_b4", 64, "body.blocks.1", 19.3),
+    ("timm/inception_v3", 96, "body.Mixed_5d", 23.8),
+)
+SQUEEZENET = ("torchvision/squeezenet1_1", 64, "body.features.4", 1.24)
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore"),  # the libraries' own
+]
+
+
+def skip_without(text):
+    """Wheels for another build of PyTorch lack two operators of object detection, which nothing here uses."""
+    library = text.partition("/")[0]
+    if importlib.util.find_spec(library) is None:
+        pytest.skip(f"{library} is not installed")
+    if importlib.util.find_spec("torchvision") is None:
+        pytest.skip("torchvision, which timm needs, is not installed")
+    try:
+        importlib.import_module("torchvision")
+    except RuntimeError:
+        missing = torch.library.Library("torchvision", "DEF")
+        for name in ("nms", "qnms"):
+            missing.define(f"{name}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
+    try:
+        importlib.import_module(library)
+    except Exception as error:
+        pytest.skip(f"{library} does not import here: {error}")
+
+
+def made(recipe):
+    torch.manual_seed(0)
+    return create_model(recipe.model, CLASSES, norm=recipe.norm, head=recipe.head).to(DEVICE)
+
+
+def trained_one_step(network, side, mixing=None, site=None):
+    """The network after a step of SGD; its output before."""
+    x, target = torch.randn(4, 3, side, side, device=DEVICE), torch.tensor([0, 1, 2, 3], device=DEVICE)
+    optimizer = torch.optim.SGD(network.parameters(), lr=0.1)
+    network.train()
+    if mixing is None:
+        out = network.output(x)
+        loss = F.cross_entropy(out.logits, target)
+    else:
+        network(x)  # a first pass without it, as a network has been run before
+        with mixing.at(network.get_submodule(site), target) as mixed:
+            out = network.output(x)
+            loss = mixed.loss(lambda z, y: F.cross_entropy(z, y, reduction="none"), out.logits)
+    before = [p.detach().clone() for p in network.parameters()]
+    loss.backward()
+    assert all(p.grad is not None for p in network.parameters())
+    optimizer.step()
+    assert any(not torch.equal(p, q) for p, q in zip(before, network.parameters(), strict=True))
+    return out
+
+
+@pytest.mark.parametrize(("text", "side", "site", "millions"), [*NETWORKS, SQUEEZENET])
+def test_a_step_with_its_own_norms_and_head(text, side, site, millions):
+    skip_without(text)
+    with torch.device("meta"):
+        count = sum(p.numel() for p in create_model(text, 1000).parameters())
+    assert count / 1e6 == pytest.approx(millions, abs=0.06)
+    network = made(Recipe.make({"model": text}))
+    norms = [type(m) for m in network.modules() if isinstance(m, nn.modules.batchnorm._BatchNorm)]
+    assert GhostBatchNorm2d not in norms and isinstance(network.head, nn.Linear)
+    out = trained_one_step(network, side)
+    assert out.logits.shape == (4, CLASSES) and out.features.shape == (4, network.feature_dim)
+    assert out.feature_map.shape[:2] == (4, network.feature_dim)
+    assert site in network.sites
+
+
+@pytest.mark.parametrize(("text", "side", "site", "millions"), NETWORKS)
+def test_a_step_with_our_norm_head_and_mixing(text, side, site, millions):
+    skip_without(text)
+    plain = made(Recipe.make({"model": text}))
+    options = {"norm": "ghost(ghost_size=2)", "head": "cosine", "mix": f"mfw(site={site!r})"}
+    network = made(Recipe.make({"model": text, **options}))
+    norms = [m for m in plain.modules() if isinstance(m, nn.modules.batchnorm._BatchNorm)]
+    assert sum(isinstance(m, GhostBatchNorm2d) for m in network.modules()) == len(norms) > 0
+    assert isinstance(network.head, CosineHead)
+    convolution = next(name for name, m in plain.named_modules() if isinstance(m, nn.Conv2d))
+    assert torch.equal(*(n.get_submodule(convolution).weight for n in (plain, network))), "comparisons are paired"
+    mixing = MajorFeatureWeakening(class_counts=[40, 20, 10, 5, 2], alpha=1.0).to(DEVICE)
+    out = trained_one_step(network, side, mixing, site)
+    assert out.logits.shape == (4, CLASSES)
+
+
+def test_squeezenet_has_a_convolution_for_a_head():
+    text, side, site, _ = SQUEEZENET
+    skip_without(text)
+    library = importlib.import_module("torchvision.models").squeezenet1_1(num_classes=CLASSES).eval()
+    x = torch.randn(2, 3, side, side)
+    weight, bias = library.classifier[1].weight, library.classifier[1].bias
+    expected = F.conv2d(library.features(x), weight, bias).mean((2, 3))  # without the ReLU between the two
+    torch.manual_seed(0)
+    network = create_model(text, CLASSES).eval()
+    network.body.features.load_state_dict(library.features.state_dict())
+    network.head.load_state_dict({"weight": weight.flatten(1), "bias": bias})
+    torch.testing.assert_close(network(x), expected)
+    mixing = MajorFeatureWeakening(class_counts=[40, 20, 10, 5, 2], alpha=1.0).to(DEVICE)
+    trained_one_step(made(Recipe.make({"model": text, "head": "cosine"})), side, mixing, site)
+    with pytest.raises(EquipoiseError, match="no batch norm to replace"):
+        create_model(text, CLASSES, norm="ghost(ghost_size=2)")
+
+
+@pytest.mark.parametrize("text", ["torchvision/densenet121", "timm/densenet121"])
+def test_the_map_of_densenet_is_before_its_last_norm(text):
+    skip_without(text)
+    network = create_model(text, CLASSES).eval()
+    seen = []
+    network.body.features.norm5.register_forward_hook(lambda module, args, out: seen.append(args[0]))
+    for _ in range(2):  # the first pass finds the map, the others know it
+        out = network.output(torch.randn(2, 3, 64, 64))
+        assert torch.equal(out.feature_map, seen.pop())
