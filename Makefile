@@ -6,7 +6,7 @@ READY  := $(VENV)/.ready
 DOCS   := .venv-docs
 CORES  := $(shell nproc 2>/dev/null || sysctl -n hw.ncpu)
 
-.PHONY: demo test lint bench pages docs clean
+.PHONY: demo test lint bench pages studies docs clean
 
 demo: $(READY)  ## a real study on embedded data: eight methods, ten seeds, a verdict, a report
 	$(BIN)/equipoise run studies/demo.toml
@@ -24,6 +24,9 @@ bench: $(READY)  ## speed ratios, measured side by side on this machine
 
 pages: $(READY)  ## rebuild docs/methods from the docstrings
 	$(BIN)/python docs/build_pages.py
+
+studies: $(READY)  ## rebuild studies/full from the papers' tables in studies/papers
+	$(BIN)/python -m studies.papers
 
 docs: $(DOCS)/.ready  ## the site, in build/docs: method pages, tutorials (which are run) and the API; a warning is an error
 	$(DOCS)/bin/python docs/build_pages.py

@@ -36,7 +36,8 @@ class Remix(Mix):
         kappa: from which ratio of class sizes on a pair is uneven; 3 as in the paper.
         tau: how small the share of the more frequent class must be; 0.5 as in the paper, 0 is mixup.
 
-    Differs from the paper: nothing known.
+    Differs from the paper: every pair has its own lambda; the paper does not say, and mixup, which it builds on, draws
+    one for a batch.
 
     Example:
         >>> mixed = Remix([90, 10])(torch.eye(6), torch.tensor([0, 0, 0, 1, 1, 1]))

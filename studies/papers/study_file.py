@@ -1,0 +1,113 @@
+"""`StudyFile`: one study of a paper's table, and its text."""
+
+from __future__ import annotations
+
+import json
+import re
+import textwrap
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from equipoise.data import long_tailed_counts, step_counts
+from equipoise.study import expand_preset
+
+CIFAR = {"cifar10": (10, 5000), "cifar100": (100, 500)}  # classes, training images of each
+COUNTS = {"long_tailed": long_tailed_counts, "step": step_counts}
+H200_IMAGES_PER_SECOND = 85_400  # ResNet-32, eight runs at a time: docs/performance.md
+
+
+@dataclass(frozen=True)
+class Row:
+    """A method as the study has it, and the number that the paper prints for it."""
+
+    options: Mapping[str, Any]
+    published: str | None = None
+
+
+@dataclass(frozen=True)
+class StudyFile:
+    """A study, where it comes from, what is known to differ from the paper, and how many images an epoch has."""
+
+    name: str
+    source: str
+    question: str
+    task: Mapping[str, Any]
+    base: Mapping[str, Any]
+    rows: Mapping[str, Row]
+    images: int
+    differs: tuple[str, ...] = ()
+    seeds: int = 6
+    progress: bool = False
+    tune: Mapping[str, Any] = field(default_factory=dict)
+
+    def text(self) -> str:
+        """The file. The first row is the baseline."""
+        head = {"question": self.question, "baseline": next(iter(self.rows)), "metric": "accuracy"}
+        lines = [*_comment(self.source)]
+        if self.differs:
+            lines += _comment(f"Differs: {'; '.join(self.differs)}.")
+        lines += [*_comment(f"Cost: {self._cost()}"), *_comment("Written by `make studies` from studies/papers."), ""]
+        lines += _pairs({**head, "seeds": self.seeds, **({"progress": True} if self.progress else {})})
+        lines += ["", "[task]", *_pairs(self.task), "", "[base]", *_pairs(self.base)]
+        if self.tune:
+            lines += ["", "[tune]", *_pairs(self.tune)]
+        for name, row in self.rows.items():
+            told = f"  # in the paper: {row.published}" if row.published else ""
+            lines += ["", f"[methods.{_key(name)}]{told}", *_pairs(row.options)]
+        return "\n".join(lines) + "\n"
+
+    def _cost(self) -> str:
+        """Corrections after training and second stages share the training they begin from."""
+        trainings: dict[str, int] = {}
+        for row in self.rows.values():
+            options = expand_preset(self.base) | expand_preset(row.options)
+            own = {name: value for name, value in options.items() if name not in ("posthoc", "stage")}
+            trainings[json.dumps(own, sort_keys=True)] = options.get("epochs", 200)
+        runs = self.tune["trials"] * self.tune["seeds"] if self.tune else self.seeds
+        images = self.images * runs * sum(trainings.values())
+        many = f"{runs * len(trainings):,} trainings{' to tune' if self.tune else ''}, {_large(images)} images in all"
+        models = {json.loads(own).get("model") for own in trainings}
+        if models != {"resnet32"}:
+            return f"{many}. `equipoise plan` says how long that takes on your machine."
+        # methods with a step of their own need more than one pass for a batch
+        about = "more than" if any("procedure" in json.loads(own) for own in trainings) else "about"
+        return f"{many}, {about} {_hours(images / H200_IMAGES_PER_SECOND)} on one H200."
+
+
+def cifar_images(name: str, imbalance: str | None = None, ratio: float = 1) -> int:
+    """Training images of CIFAR, cut to a shape."""
+    classes, each = CIFAR[name]
+    return sum(COUNTS[imbalance](classes, each, ratio)) if imbalance else classes * each
+
+
+def table(text: str) -> dict[str, list[str]]:
+    """A printed table: on each line the name of a row, a bar, and its numbers; a dash stands for none."""
+    rows = (line.split("|") for line in text.strip().splitlines())
+    return {name.strip(): numbers.split() for name, numbers in rows}
+
+
+def _comment(text: str) -> list[str]:
+    return textwrap.wrap(text, 118, initial_indent="# ", subsequent_indent="#   ")
+
+
+def _large(images: float) -> str:
+    return f"{images / 1e9:.1f} thousand million" if images >= 1e9 else f"{images / 1e6:.0f} million"
+
+
+def _hours(seconds: float) -> str:
+    return f"{seconds / 3600:.1f} hours" if seconds >= 5400 else f"{max(1, round(seconds / 60))} minutes"
+
+
+def _pairs(options: Mapping[str, Any]) -> list[str]:
+    return [f"{_key(name)} = {_value(value)}" for name, value in options.items()]
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(_pairs(value)) + "}"
+    return json.dumps(value, ensure_ascii=False)  # JSON's texts, numbers, lists and truth values are TOML's too
+
+
+def _key(name: str) -> str:
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else json.dumps(name, ensure_ascii=False)
