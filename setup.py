@@ -20,7 +20,7 @@ setup(
     ext_modules=[
         Extension(
             f"equipoise.native.{name}",
-            sources=["equipoise/native/losses.c", "equipoise/native/norms.c"],
+            sources=[f"equipoise/native/{part}.c" for part in ("boxes", "losses", "norms")],
             depends=["equipoise/native/kernels.h"],
             extra_compile_args=FLAGS + processor,
             optional=True,

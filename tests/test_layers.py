@@ -20,6 +20,7 @@ ALLOWED = {
     "native": BASE,
     **{name: BASE for name in METHODS},
     "models": BASE | {"norms"},  # it exchanges those of another library's network
+    "data": BASE | {"native"},
     "norms": BASE | {"native"},
     "losses": BASE | {"native"},
     "testing": BASE,

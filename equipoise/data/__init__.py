@@ -8,12 +8,15 @@ from .augment import (
     Augment,
     AutoAugment,
     CropFlip,
+    Crops,
     NoAugment,
     ResizedCrop,
     Rotation,
+    augmented,
     autoaugment,
     centre_crop,
     crop_flip,
+    crops_of,
     normalize,
     resize,
     resized_crop,
@@ -23,6 +26,7 @@ from .cache import cached_source, forget_cached
 from .class_sizes import draw, long_tailed_counts, step_counts
 from .corruptions import CORRUPTIONS, SEVERITIES, corrupt
 from .decode import DataError
+from .frame import Frame
 from .further import FurtherTest, load_further
 from .image_files import ImageFiles
 from .load import check_task, load_task
@@ -30,6 +34,7 @@ from .names import shown
 from .notes import data_notes
 from .on_disk import OnDisk, write_images
 from .place import placed_near, placeless
+from .ragged import Ragged
 from .sources import Source, data_folders
 from .split import split_by_class
 from .task import Split, Task
@@ -40,22 +45,27 @@ __all__ = [
     "Augment",
     "AutoAugment",
     "CropFlip",
+    "Crops",
     "DataError",
+    "Frame",
     "FurtherTest",
     "ImageFiles",
     "NoAugment",
     "OnDisk",
+    "Ragged",
     "ResizedCrop",
     "Rotation",
     "Source",
     "Split",
     "Task",
+    "augmented",
     "autoaugment",
     "cached_source",
     "centre_crop",
     "check_task",
     "corrupt",
     "crop_flip",
+    "crops_of",
     "data_folders",
     "data_notes",
     "draw",

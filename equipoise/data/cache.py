@@ -8,16 +8,20 @@ import os
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 import torch
 
-from .image_files import each_read
-from .on_disk import OnDisk, write_images
+from .arena import Arena
+from .frame import Frame
+from .image_files import ImageFiles, each_read
+from .on_disk import OnDisk, write_images, write_whole_images
+from .ragged import Ragged, table_of
 from .sources import Source
-from .task import Split
+from .task import Images, Split, frame_of
 
 WORTH_SHARING = 2**24  # bytes; a smaller set is read by each process
 
@@ -36,7 +40,7 @@ def cached_source(folder: Path, read: Callable[[], Source]) -> Source:
             _write(folder, source)
         # mapped before the lock is free: afterwards the files may go
         about = json.loads((folder / "about.json").read_text())
-        splits = {name: _split(folder, name) for name in about["splits"]}
+        splits = {name: _split(folder, name, about["frame"]) for name in about["splits"]}
         return Source(**splits, class_names=tuple(about["class_names"]), content=about["content"])
 
 
@@ -51,16 +55,33 @@ def _write(folder: Path, source: Source) -> None:
     aside = folder.with_name(f"{folder.name}.part")
     shutil.rmtree(aside, ignore_errors=True)
     aside.mkdir()
-    each_read(partial(write_images, aside / f"{name}.npy", split.images) for name, split in source.splits.items())
+    each_read(partial(_write_images, aside, name, split.images) for name, split in source.splits.items())
     for name, split in source.splits.items():
         np.save(aside / f"{name}_labels.npy", split.labels.numpy())
-    about = {"splits": [*source.splits], "class_names": source.class_names, "content": source.content}
+    about = {
+        "splits": [*source.splits],
+        "class_names": source.class_names,
+        "content": source.content,
+        "frame": asdict(frame) if (frame := frame_of(source.train.images)) else None,
+    }
     (aside / "about.json").write_text(json.dumps(about))
     os.rename(aside, folder)  # present means complete
 
 
-def _split(folder: Path, name: str) -> Split:
-    return Split(OnDisk(folder / f"{name}.npy"), torch.from_numpy(np.load(folder / f"{name}_labels.npy")))
+def _write_images(folder: Path, name: str, images: Images) -> None:
+    if isinstance(images, ImageFiles) and images.frame.whole:
+        write_whole_images(folder / f"{name}.pixels", folder / f"{name}_shapes.npy", images)
+    else:
+        assert not isinstance(images, Ragged), "a source leaves whole images in their files"
+        write_images(folder / f"{name}.npy", images)
+
+
+def _split(folder: Path, name: str, frame: dict[str, int] | None) -> Split:
+    labels = torch.from_numpy(np.load(folder / f"{name}_labels.npy"))
+    if frame is None:
+        return Split(OnDisk(folder / f"{name}.npy"), labels)
+    table = table_of(np.load(folder / f"{name}_shapes.npy"))
+    return Split(Ragged(Arena(folder / f"{name}.pixels"), table, Frame(**frame)), labels)
 
 
 @contextmanager

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from ..core import EquipoiseError
 from ..core.extras import require
+from .frame import Frame
 from .names import shown
 
 # what Pillow may take a file for, whatever it is called: others of its formats start programs, or are seldom tried
@@ -48,15 +49,15 @@ class DataError(EquipoiseError):
     """Data that cannot be read or is not what it was; it says nothing about the method that was to be trained on it."""
 
 
-def read_image(path: Path, size: int, digest: bytes | None = None) -> NDArray[np.uint8]:
-    """The middle square of an image at `size` × `size` pixels (size, size, 3).
+def read_image(path: Path, frame: Frame, digest: bytes | None = None) -> NDArray[np.uint8]:
+    """An image (h, w, 3) as `frame` keeps it: its middle square, or the whole with a short side of at most so much.
 
     Raises ValueError, with the reason alone, for whatever is wrong with the file; `digest` is what its content must be.
     """
     content = _content(path)
     if digest is not None and hashlib.sha256(content).digest() != digest:
         raise ValueError("it has changed since the folder was looked through; start again when nothing writes there")
-    return _decoded(content, size)
+    return _decoded(content, frame)
 
 
 def _content(path: Path) -> bytes:
@@ -74,17 +75,18 @@ def _content(path: Path) -> bytes:
         raise ValueError(error.strerror or str(error)) from None
 
 
-def _decoded(content: bytes, size: int) -> NDArray[np.uint8]:
+def _decoded(content: bytes, frame: Frame) -> NDArray[np.uint8]:
     pillow = import_pillow()
+    fitted, side = (_square, frame.size) if frame.keep is None else (_whole, frame.keep)
     try:
         with pillow.open(io.BytesIO(content), formats=FORMATS) as image:
             _check_size(*image.size)
-            image.draft(None, (size, size))  # a JPEG is decoded at a fraction of its size
+            image.draft(None, (side, side))  # a JPEG is decoded at a fraction of its size
             _check_size(*image.size)
             if image.width * image.height <= LARGE:
-                return _square(image, size)
+                return fitted(image, side)
             with _one_large_image:
-                return _square(image, size)
+                return fitted(image, side)
     except pillow.DecompressionBombError:
         raise ValueError(_too_large("more than Pillow accepts")) from None
     except MemoryError:
@@ -109,14 +111,28 @@ def _too_large(pixels: str) -> str:
 def _square(image: Any, size: int) -> NDArray[np.uint8]:
     """The middle square in colour."""
     pillow = import_pillow()
-    image.load()
-    upright = _upright(_on_usual_scale(image), image)
-    coloured = _in_colour(upright)
+    coloured = _loaded(image)
     side = min(coloured.size)
     left, top = (coloured.width - side) // 2, (coloured.height - side) // 2
     box = (left, top, left + side, top + side)
     pixels: NDArray[np.uint8] = np.asarray(coloured.resize((size, size), pillow.Resampling.BILINEAR, box))
     return pixels
+
+
+def _whole(image: Any, short: int) -> NDArray[np.uint8]:
+    """All of it in colour, scaled down where its short side is longer than `short`."""
+    coloured = _loaded(image)
+    if (side := min(coloured.size)) > short:
+        width, height = (short * length // side for length in coloured.size)
+        coloured = coloured.resize((width, height), import_pillow().Resampling.BILINEAR)
+    pixels: NDArray[np.uint8] = np.asarray(coloured)
+    return pixels
+
+
+def _loaded(image: Any) -> Any:
+    """Upright, in colour."""
+    image.load()
+    return _in_colour(_upright(_on_usual_scale(image), image))
 
 
 def _on_usual_scale(image: Any) -> Any:

@@ -11,9 +11,10 @@ import torch
 
 from ..core import EquipoiseError
 from .augment._operations import grey
+from .frame import Frame
 from .image_files import ImageFiles
 from .names import listed, shown
-from .task import Split, Task
+from .task import Split, Task, frame_of
 from .walk import image_files, subfolders
 
 
@@ -45,7 +46,7 @@ def load_further(
 
     A folder that is of no class is an error: say what it is, or that it is to be left out, with `names`.
     """
-    base, (channels, size) = Path(path).expanduser(), _channels_and_size(task)
+    base, (channels, frame) = Path(path).expanduser(), _channels_and_frame(task)
     if not base.is_dir():
         raise EquipoiseError(f"{shown(base)} is not a folder; give the folder that holds one folder a class")
     folders = subfolders(base, base)
@@ -54,20 +55,20 @@ def load_further(
     if not files:
         there = listed(folders) or "none"
         raise EquipoiseError(f"{shown(base)} has no images of the task; its folders are: {there}")
-    labels, images = torch.tensor([label for _, label in files]), ImageFiles([file for file, _ in files], size)
+    labels, images = torch.tensor([label for _, label in files]), ImageFiles([file for file, _ in files], frame)
     classes = tuple(labels.unique().tolist())
     return FurtherTest(
-        Split(images if channels == 3 else grey(images.in_memory()).to(torch.uint8), labels),
+        Split(images if channels == 3 else grey(images[:]).to(torch.uint8), labels),
         classes,
         tuple(name for label, name in enumerate(task.class_names) if label not in classes),
     )
 
 
-def _channels_and_size(task: Task) -> tuple[int, int]:
+def _channels_and_frame(task: Task) -> tuple[int, Frame]:
     _, channels, h, w = task.train.images.shape
     if h != w:
         raise EquipoiseError(f"images of {task.name} are {h} × {w}; further images can be made square alone")
-    return channels, h
+    return channels, frame_of(task.train.images) or Frame(h)
 
 
 def _classes(

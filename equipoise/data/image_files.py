@@ -14,7 +14,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from .decode import DataError, import_pillow, read_image
+from .frame import Frame
 from .names import listed, shown
+from .ragged import Ragged
 
 READERS = 8  # threads: decoding happens outside Python
 
@@ -23,37 +25,51 @@ T = TypeVar("T")
 
 
 class ImageFiles:
-    """Images (N, 3, size, size) as uint8 in files, decoded a part at a time; `decode` says how pixels are read.
+    """Images in files, decoded a part at a time; `decode` says how pixels are read. Indexed and split they are
+    (N, 3, size, size) as uint8: middle squares, or where `frame` keeps images whole, their test views.
 
     `digests` are the SHA-256 of the files as they were when the set was looked through: other content is refused.
     """
 
-    def __init__(self, paths: Sequence[Path], size: int, digests: Sequence[bytes] | None = None) -> None:
-        self.paths, self.size = list(paths), size
+    def __init__(self, paths: Sequence[Path], frame: Frame | int, digests: Sequence[bytes] | None = None) -> None:
+        self.paths, self.frame = list(paths), Frame(frame) if isinstance(frame, int) else frame
         self.digests = None if digests is None else list(digests)
 
     @property
     def shape(self) -> torch.Size:
-        return torch.Size((len(self.paths), 3, self.size, self.size))
+        return torch.Size((len(self.paths), 3, self.frame.size, self.frame.size))
 
     def __len__(self) -> int:
         return len(self.paths)
 
     def numel(self) -> int:
-        return self.shape.numel()
+        """Bytes that the images take once they are decoded; of whole ones, as if they were square."""
+        return 3 * len(self) * (self.frame.keep or self.frame.size) ** 2
 
     def __getitem__(self, index: Tensor | slice) -> Tensor:
         """The images at `index`, decoded."""
-        return self.take(torch.arange(len(self))[index]).in_memory()
+        parts = list(self.take(torch.arange(len(self))[index]).split(1024))
+        return torch.cat(parts) if parts else torch.empty((0, *self.shape[1:]), dtype=torch.uint8)
 
     def take(self, rows: Tensor) -> ImageFiles:
         """These rows alone; nothing is read."""
         chosen = rows.tolist()
         digests = None if self.digests is None else [self.digests[i] for i in chosen]
-        return ImageFiles([self.paths[i] for i in chosen], self.size, digests)
+        return ImageFiles([self.paths[i] for i in chosen], self.frame, digests)
 
     def split(self, size: int) -> Iterator[Tensor]:
-        """The images in order, at most `size` at a time. Where one cannot be read, the error names all that cannot."""
+        """The images in order, at most `size` at a time."""
+        for part in self.decoded(size):
+            if self.frame.whole:
+                yield Ragged.of(part, self.frame)[:]
+            else:
+                yield torch.from_numpy(np.stack(part)).permute(0, 3, 1, 2).contiguous()
+
+    def decoded(self, size: int) -> Iterator[list[NDArray[np.uint8]]]:
+        """The images (h, w, 3) as they are kept, at most `size` at a time.
+
+        Where one cannot be read, the error names all that cannot.
+        """
         import_pillow()
         with ThreadPoolExecutor(READERS) as pool:
             for start in range(0, len(self), size):
@@ -62,11 +78,13 @@ class ImageFiles:
                     for further in range(start + size, len(self), size):
                         failed += self._part(pool, further, further + size)[1]
                     raise Unreadable(failed)
-                yield torch.from_numpy(np.stack(part)).permute(0, 3, 1, 2).contiguous()
+                yield part
 
-    def in_memory(self) -> Tensor:
-        parts = list(self.split(1024))
-        return torch.cat(parts) if parts else torch.empty(self.shape, dtype=torch.uint8)
+    def in_memory(self) -> Tensor | Ragged:
+        """All images decoded, as they are kept."""
+        if self.frame.whole:
+            return Ragged.of((image for part in self.decoded(1024) for image in part), self.frame)
+        return self[:]
 
     def _part(self, pool: ThreadPoolExecutor, start: int, stop: int) -> tuple[list[NDArray[np.uint8]], list[Failure]]:
         with warnings.catch_warnings():
@@ -78,7 +96,7 @@ class ImageFiles:
     def _read(self, row: int) -> NDArray[np.uint8] | str:
         """The image, or why it cannot be read."""
         try:
-            return read_image(self.paths[row], self.size, self.digests[row] if self.digests else None)
+            return read_image(self.paths[row], self.frame, self.digests[row] if self.digests else None)
         except ValueError as error:
             return str(error)
 

@@ -18,13 +18,13 @@ def has_place(name: str) -> bool:
 
 
 def placeless(name: str) -> str:
-    """The task without its place.
+    """The task without its place, and without what is not chosen, so that a later version's parameters change no name.
 
-    >>> placeless("folder(path='photos', size=64)")
+    >>> placeless("folder(path='photos', size=64, resize=None)")
     'folder(size=64)'
     """
     spec = Spec.parse(name)
-    return str(Spec(spec.name, tuple(pair for pair in spec.params if pair[0] != PLACE)))
+    return str(Spec(spec.name, tuple((key, value) for key, value in spec.params if key != PLACE and value is not None)))
 
 
 def placed_near(name: str, folder: Path) -> str:

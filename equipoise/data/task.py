@@ -9,15 +9,35 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from .arena import indexed
+from .frame import Frame
 from .image_files import ImageFiles
 from .on_disk import OnDisk
+from .ragged import Ragged
 
-Images = Tensor | OnDisk | ImageFiles
+Images = Tensor | OnDisk | ImageFiles | Ragged
+
+
+def at_hand(images: Images, device: torch.device) -> bool:
+    """Whether a batch of them is made on `device` in one go, without a loader."""
+    if isinstance(images, Ragged):
+        return images.device == indexed(device)
+    return isinstance(images, Tensor) or (isinstance(images, OnDisk) and device.type == "cpu")
+
+
+def frame_of(images: Images) -> Frame | None:
+    """The sizes of images that are kept whole; None for squares."""
+    frame = images.frame if isinstance(images, ImageFiles | Ragged) else None
+    return frame if frame is not None and frame.whole else None
 
 
 @dataclass(frozen=True)
 class Split:
-    """Images (N, c, h, w) as uint8 and their labels (N,) as int64. Images may be left on disk."""
+    """Images (N, c, h, w) as uint8 and their labels (N,) as int64.
+
+    Images may be left on disk, and may be kept whole, each in its own shape (`Ragged`): they are then indexed and split
+    as their test views, which have one shape.
+    """
 
     images: Images
     labels: Tensor
@@ -27,12 +47,19 @@ class Split:
 
     def to(self, device: torch.device | str) -> Split:
         """The same on `device`, except for images that are on disk: those come a batch at a time."""
-        images = self.images.to(device) if isinstance(self.images, Tensor) else self.images
+        images = self.images.to(device) if isinstance(self.images, Tensor | Ragged) else self.images
         return Split(images, self.labels.to(device))
 
     def in_memory(self) -> Split:
         """The same with all images read."""
         return Split(self.images if isinstance(self.images, Tensor) else self.images.in_memory(), self.labels)
+
+    def dense(self) -> Split:
+        """The same with all images read, as a tensor: of images that are kept whole, the test views."""
+        if isinstance(self.images, Tensor):
+            return self
+        parts = list(self.images.split(1024)) or [torch.empty(self.images.shape, dtype=torch.uint8)]
+        return Split(torch.cat(parts), self.labels)
 
     def take(self, rows: Tensor) -> Split:
         """These samples alone."""
@@ -67,8 +94,8 @@ class Task:
 
     @cached_property
     def mean_std(self) -> tuple[Tensor, Tensor]:
-        """Mean and standard deviation of each channel of the training images, on the scale 0 to 1."""
-        n = self.train.images.numel() // self.train.images.shape[1]
+        """Mean and standard deviation of each channel of the training images (test views), on the scale 0 to 1."""
+        n = self.train.images.shape.numel() // self.train.images.shape[1]
         total = square = torch.zeros(())
         for part in self.train.images.split(4096):
             pixels = part.double()
@@ -93,6 +120,13 @@ class Task:
     def nbytes(self) -> int:
         """Memory that all images take."""
         return sum(split.images.numel() for split in (self.train, self.valid, self.test))
+
+    def bytes_to(self, device: torch.device) -> int:
+        """Memory that all images would take on `device`; an arena goes there whole, and once for all tasks."""
+        every = [split.images for split in (self.train, self.valid, self.test)]
+        arenas = {images.arena.original for images in every if isinstance(images, Ragged)}
+        new = sum(arena.pixels.numel() for arena in arenas if not arena.has_copy(device))
+        return new + sum(images.numel() for images in every if not isinstance(images, Ragged))
 
     def in_memory(self) -> Task:
         """The same task with all images read."""

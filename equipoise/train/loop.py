@@ -11,13 +11,13 @@ import torch
 from torch import Tensor
 
 from ..core import Batch, EquipoiseError, Spec
-from ..data import Task, normalize
+from ..data import Task, crops_of, normalize
 from ..models import Network, create_model
 from ..models.create import head_factory
 from ..norms import decay_groups, pull_towards_one
 from .accumulate import Gradients
 from .ema import Average
-from .feed import Resident, feed_of
+from .feed import Streamed, feed_of
 from .objective import Objective, Terms
 from .procedures import Procedure
 from .recipe import Recipe
@@ -48,7 +48,6 @@ class Run:
         self.plan = plan = recipe.plan if self.stage is None else self.stage.plan(recipe.plan)
         self.part_size = min(plan.batch_size, len(task.train)) // plan.accumulate  # what passes the network at a time
         self.batch_size = self.part_size * plan.accumulate
-        self.feed = feed_of(task.train.images, self.batch_size, device)
         self._build({**task.facts(), "batch_size": self.batch_size}, weights)
         self.steps_per_epoch = self.sampler.epoch_length // self.batch_size  # every batch is full: shapes stay fixed
         warmup = float(plan.warmup or 0)
@@ -101,10 +100,14 @@ class Run:
         if self.mix is not None:
             self.mix.to(self.device).generator = self.streams["mix"]
         self.sampler, self.augment = built("sampler"), built("augment")
+        images = self.task.train.images
+        self.feed = feed_of(images, self.batch_size, self.device, self.augment)
+        # what is left to do where the feed has cut out boxes
+        self.augment_rest = self.augment if crops_of(images, self.augment) is None else self.augment.after_crop
         if self.stage is not None:
             self.procedure = None  # it has made the network what it is; the second stage has the plain step
         if self.procedure is not None:
-            if not isinstance(self.feed, Resident):
+            if isinstance(self.feed, Streamed):
                 raise EquipoiseError(f"{recipe.procedure} draws images by itself, so they must fit the device's memory")
             self.procedure.to(self.device).begin(self)
         for module in (*self.network.modules(), *self.objective.modules()):
@@ -122,8 +125,8 @@ class Run:
 
     def parts(self) -> Iterator[Batch]:
         """The next batch, as the network takes it: whole, or in the parts that the plan accumulates gradients over."""
-        index = self._next_index()  # imbalance: which samples
-        images = self.augment(self.feed(index), self.streams["augment"])  # data
+        index, place = self._next_index()  # imbalance: which samples
+        images = self.augment_rest(self.feed(index, place), self.streams["augment"])  # data
         labels = self.task.train.labels[index]
         for part, target in zip(images.chunk(self.plan.accumulate), labels.chunk(self.plan.accumulate), strict=True):
             yield Batch(self.inputs(part), target)
@@ -150,10 +153,12 @@ class Run:
         """Images as the network takes them."""
         return normalize(images, self.mean, self.std).contiguous(memory_format=self.layout)
 
-    def _next_index(self) -> Tensor:
+    def _next_index(self) -> tuple[Tensor, Tensor]:
+        """The samples of the next batch, and their places in the order of the epoch."""
         self.lr.copy_(self.rates.take(self.done))  # indexing with a tensor of one value would read it back
         first = (self.done % self.steps_per_epoch) * self.batch_size
-        return self.order[first + torch.arange(self.batch_size, device=self.device)]
+        place = first + torch.arange(self.batch_size, device=self.device)
+        return self.order[place], place
 
     @contextmanager
     def _mixing(self, inputs: Tensor, target: Tensor) -> Iterator[Batch]:
@@ -204,7 +209,7 @@ class Run:
             self.stage.freeze(self.network)
         self.loss_sum.zero_()
         self.order.copy_(self.sampler.order(self.streams["order"], number / self.plan.epochs))
-        self.feed.start_epoch(self.order)
+        self.feed.start_epoch(self.order, self.streams["augment"])
         if self.procedure is not None:
             self.procedure.start_epoch(self, number)
 

@@ -14,6 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ..data.task import at_hand
 from .fit import Curves, Fitting, Stopped
 from .loop import Diverged, Run
 from .predict import predict_logits
@@ -90,7 +91,7 @@ def _validation_logits(run: Run) -> Tensor | None:
 
 def _is_capturable(run: Run) -> bool:
     """Whether the validation images lie on the device; those on disk pass through the host."""
-    return isinstance(run.task.valid.images, Tensor)
+    return at_hand(run.task.valid.images, run.device)
 
 
 def fit_pack(

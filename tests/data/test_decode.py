@@ -9,6 +9,7 @@ import pytest
 
 from equipoise.data import ImageFiles
 from equipoise.data.decode import FORMATS, MAX_PIXELS, read_image
+from equipoise.data.frame import Frame
 
 Image = pytest.importorskip("PIL.Image")
 
@@ -210,11 +211,11 @@ def test_only_formats_of_the_list(tmp_path, monkeypatch):
     monkeypatch.setattr(Image, "open", lambda *a, formats=None, **k: opened.append(formats) or _raise(OSError("no")))
     (tmp_path / "x.jpg").write_bytes(b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n")
     with pytest.raises(ValueError):
-        read_image(tmp_path / "x.jpg", 4)
+        read_image(tmp_path / "x.jpg", Frame(4))
     assert opened == [FORMATS]
     monkeypatch.undo()
     with pytest.raises(ValueError, match="it is none of PNG, JPEG, BMP"):
-        read_image(tmp_path / "x.jpg", 4)
+        read_image(tmp_path / "x.jpg", Frame(4))
 
 
 def _raise(error):
@@ -242,4 +243,4 @@ def test_a_file_that_ends_early(tmp_path):
 def test_other_content_than_was_said(tmp_path):
     path = saved(Image.fromarray(CORNERS), tmp_path / "x.png")
     with pytest.raises(ValueError, match="changed since the folder was looked through"):
-        read_image(path, 4, bytes(32))
+        read_image(path, Frame(4), bytes(32))

@@ -3,6 +3,7 @@
 from ._base import Augment, NoAugment
 from .autoaugment import AutoAugment, autoaugment
 from .crop_flip import CropFlip, crop_flip
+from .crops import Crops, augmented, crops_of
 from .inputs import centre_crop, normalize, resize
 from .resized_crop import ResizedCrop, resized_crop
 from .rotation import Rotation, rotate
@@ -11,12 +12,15 @@ __all__ = [
     "Augment",
     "AutoAugment",
     "CropFlip",
+    "Crops",
     "NoAugment",
     "ResizedCrop",
     "Rotation",
+    "augmented",
     "autoaugment",
     "centre_crop",
     "crop_flip",
+    "crops_of",
     "normalize",
     "resize",
     "resized_crop",

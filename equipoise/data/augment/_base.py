@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 import torch.nn.functional as F
@@ -10,13 +10,29 @@ from torch import Tensor
 
 from ...core import full_precision, register, signature_repr
 
+if TYPE_CHECKING:
+    from .resized_crop import ResizedCrop
+
 LARGEST_IMAGE = 4_096  # pixels a side; a batch of 128 such images takes 26 GB
 
 
 class Augment:
-    """Changes images at random, never their labels: ``augment(images, generator)``, uint8 or float (N, c, h, w)."""
+    """Changes images at random, never their labels: ``augment(images, generator)``, uint8 or float (N, c, h, w).
+
+    One that begins by cutting boxes out of images says so by its `crop`. Where images are kept whole, the boxes are
+    cut out of all of the image, and `after_crop` does the rest; any other augmentation acts on the test view.
+    """
 
     def __call__(self, images: Tensor, generator: torch.Generator | None = None) -> Tensor:
+        raise NotImplementedError
+
+    @property
+    def crop(self) -> ResizedCrop | None:
+        """What it begins with, if that is a crop."""
+        return None
+
+    def after_crop(self, images: Tensor, generator: torch.Generator | None = None) -> Tensor:
+        """What is done to images once `crop` has cut them out."""
         raise NotImplementedError
 
     def __repr__(self) -> str:

@@ -11,7 +11,7 @@ from ...core import checks, register
 from ._base import LARGEST_IMAGE, Augment, check_images, check_switch
 from ._operations import OPERATIONS, operate
 from .crop_flip import crop_flip
-from .resized_crop import Range, check_range, resized_crop
+from .resized_crop import Range, ResizedCrop, check_range
 
 # Sub-policies: two operations each, with the probability and the level of each. From the paper's appendix.
 POLICIES = {
@@ -150,7 +150,14 @@ class AutoAugment(Augment):
             raise ValueError(
                 f"AutoAugment expects uint8 images of 1 or 3 channels, got {images.dtype} with {images.shape[1]}"
             )
-        if self.area is not None:
-            images = resized_crop(images, self.area, flip=False, generator=generator)
+        if self.crop is not None:
+            images = self.crop(images, generator)
+        return self.after_crop(images, generator)
+
+    @property
+    def crop(self) -> ResizedCrop | None:
+        return None if self.area is None else ResizedCrop(self.area, flip=False)
+
+    def after_crop(self, images: Tensor, generator: torch.Generator | None = None) -> Tensor:
         images = autoaugment(images, self.policy, generator=generator)
         return crop_flip(images, self.pad, self.flip, generator=generator)

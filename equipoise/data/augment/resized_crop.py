@@ -29,7 +29,7 @@ def resized_crop(
     """Cut a box out of each image and scale it: images (N, c, h, w) -> (N, c, *size). See `ResizedCrop`."""
     n, _, h, w = images.shape
     device = images.device
-    out_h, out_w = (h, w) if size is None else (size, size) if isinstance(size, int) else size
+    out_h, out_w = _output_size(size, (h, w))
     top, left, height, width = random_boxes(n, h, w, area, aspect, device, generator)
     i, j = torch.arange(out_h, device=device), torch.arange(out_w, device=device).expand(n, out_w)
     if flip:
@@ -39,19 +39,32 @@ def resized_crop(
     return read_between(images, rows, columns, mode, outside="border")
 
 
+def _output_size(size: int | tuple[int, int] | None, given: tuple[int, ...]) -> tuple[int, int]:
+    return (given[0], given[1]) if size is None else (size, size) if isinstance(size, int) else size
+
+
 def random_boxes(
-    n: int, h: int, w: int, area: Range, aspect: Range, device: torch.device, generator: torch.Generator | None
+    n: int,
+    h: int | Tensor,
+    w: int | Tensor,
+    area: Range,
+    aspect: Range,
+    device: torch.device,
+    generator: torch.Generator | None,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Top, left, height and width (n, 1) of one box for each of n images of h × w, in whole pixels."""
+    """Top, left, height and width (n, 1) of one box for each of n images of h × w, in whole pixels.
+
+    `h` and `w` may be tensors (n, 1).
+    """
     share, shape = torch.rand(2, TRIES, n, 1, device=device, generator=generator)
+    h, w = (side.to(share) if isinstance(side, Tensor) else share.new_full((n, 1), side) for side in (h, w))
     pixels = h * w * (area[0] + (area[1] - area[0]) * share)
     ratio = torch.exp(math.log(aspect[0]) + math.log(aspect[1] / aspect[0]) * shape)
     heights, widths = (pixels / ratio).sqrt().round(), (pixels * ratio).sqrt().round()
     fits = (heights >= 1) & (heights <= h) & (widths >= 1) & (widths <= w)
     # instead of trying one after the other: all at once, then the largest box, which always fits; the first that does
-    large_h, large_w = largest_box(h, w, aspect)
-    heights = torch.cat((heights, heights.new_full((1, n, 1), large_h)))
-    widths = torch.cat((widths, widths.new_full((1, n, 1), large_w)))
+    large_h, large_w = largest_boxes(h, w, aspect)
+    heights, widths = torch.cat((heights, large_h[None])), torch.cat((widths, large_w[None]))
     first = torch.cat((fits, fits.new_ones(1, n, 1))).byte().argmax(0, keepdim=True)
     height, width = heights.gather(0, first)[0], widths.gather(0, first)[0]
     down, right = torch.rand(2, n, 1, device=device, generator=generator)
@@ -61,10 +74,12 @@ def random_boxes(
     return top, left, height, width
 
 
-def largest_box(h: int, w: int, aspect: Range) -> tuple[int, int]:
-    """Height and width of the largest box with an allowed aspect in an image of h × w."""
+def largest_boxes(h: Tensor, w: Tensor, aspect: Range) -> tuple[Tensor, Tensor]:
+    """Heights and widths (n, 1) of the largest boxes with an allowed aspect in images of h × w."""
     low, high = aspect
-    return max(1, min(h, round(w / low))), max(1, min(w, round(h * high)))
+    height = (w.double() / low).round().minimum(h).clamp_min(1)
+    width = (h.double() * high).round().minimum(w).clamp_min(1)
+    return height.to(h), width.to(w)
 
 
 def positions(index: Tensor, start: Tensor, length: Tensor, count: int) -> Tensor:
@@ -92,9 +107,14 @@ class ResizedCrop(Augment):
         flip: whether to mirror; off for digits and letters, which a mirror changes.
         mode: "bilinear", or "bicubic" as in the code of the paper on loss functions, at about twice the cost on a CPU.
 
-    Differs from the paper: boxes scaled down are read at points, without averaging; that happens only where `size`
-    is smaller than the input. Positions are kept within the box's outermost pixel centres, which is the usual
-    bilinear rule; bicubic scaling usually repeats the box's outermost pixels, where this reads on in the image.
+    Where a task keeps images whole (``folder`` with `resize` or `keep`), boxes are cut out of all of an image: h × w
+    is its own shape, and without `size` the output has the task's. Where a box is scaled down, an output pixel is a
+    weighted mean over all pixels of the box that it covers (antialiasing).
+
+    Differs from the paper: images that a task keeps whole were scaled down before, to the short side that it keeps, if
+    theirs was longer. Where a task keeps squares, boxes are of the square; where `size` is smaller than the input, they
+    are read at points, without averaging; and positions stay within the box's outermost pixel centres, which is the
+    usual bilinear rule, whereas bicubic scaling usually repeats the outermost pixels, where this reads on in the image.
 
     Example:
         >>> ResizedCrop()(torch.ones(128, 3, 32, 32)).shape
@@ -125,6 +145,24 @@ class ResizedCrop(Augment):
     def __call__(self, images: Tensor, generator: torch.Generator | None = None) -> Tensor:
         check_images("ResizedCrop", images)
         return resized_crop(images, self.area, self.aspect, self.size, self.flip, self.mode, generator=generator)
+
+    @property
+    def crop(self) -> ResizedCrop:
+        return self
+
+    def after_crop(self, images: Tensor, generator: torch.Generator | None = None) -> Tensor:
+        return images
+
+    def boxes(self, heights: Tensor, widths: Tensor, generator: torch.Generator | None = None) -> Tensor:
+        """Boxes for images of these sides (n, 1), as `Ragged.cut` takes them (n, 5)."""
+        n, device = len(heights), heights.device
+        drawn = random_boxes(n, heights, widths, self.area, self.aspect, device, generator)
+        mirrored = coin(n, device, generator) if self.flip else torch.zeros_like(heights)
+        return torch.cat((*drawn, mirrored), 1)
+
+    def output_size(self, given: tuple[int, ...]) -> tuple[int, int]:
+        """Height and width of the output where the input, or else the task, has those `given`."""
+        return _output_size(self.size, given)
 
 
 def check_range(name: str, value: Any, high: float) -> Range:

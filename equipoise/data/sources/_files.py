@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from ..content import content_of, digests_of
 from ..decode import DataError
+from ..frame import Frame
 from ..image_files import ImageFiles
 from ..names import listed, shown
 from ..task import Split
@@ -24,11 +25,12 @@ Files = tuple[list[ImageFile], NDArray[np.int64]]  # and their labels
 
 
 def source_of_files(
-    base: Path, files: Mapping[str, Files], class_names: Sequence[str], size: int, task: str = ""
+    base: Path, files: Mapping[str, Files], class_names: Sequence[str], frame: Frame | int, task: str = ""
 ) -> Source:
     """The source whose parts "train", "test" and perhaps "valid" are `files`, all of them below `base`.
 
-    `task` keeps the index of tasks apart that take other images of one folder.
+    `frame` says at which sizes images are kept and seen; a number is the side of squares. `task` keeps the index of
+    tasks apart that take other images of one folder.
     """
     if lost := [part for part in ("train", "test") if part not in files]:
         raise DataError(f"{shown(base)} has no images to {' and '.join(lost)}: copy or unpack the set again")
@@ -41,7 +43,7 @@ def source_of_files(
     splits, parts = {}, {}
     for part, (own, labels) in files.items():
         of_part = [next(digests) for _ in own]
-        images = ImageFiles([file.path for file in own], size, of_part)
+        images = ImageFiles([file.path for file in own], frame, of_part)
         splits[part], parts[part] = Split(images, torch.from_numpy(labels)), (labels.tolist(), b"".join(of_part))
     content = content_of(names, [parts.get(part, ([], b"")) for part in ("train", "valid", "test")])
     return Source(splits["train"], splits["test"], names, splits.get("valid"), content)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from ...core import checks, register
+from ...core import register
 from ...core.words import shown as in_words
 from ..decode import DataError
+from ..frame import Frame
 from ..names import listed, shown
 from ..split import split_by_class
 from ..walk import subfolders
@@ -20,15 +21,26 @@ PARTS = {"train": "train", "val": "valid", "valid": "valid", "validation": "vali
 
 
 @register("folder", kind="task", companions={"augment": "crop_flip"})
-def folder(path: str, size: int = 64, root: str | Path | None = None) -> Source:
+def folder(
+    path: str,
+    size: int = 64,
+    resize: int | None = None,
+    keep: int | None = None,
+    root: str | Path | None = None,
+) -> Source:
     """Your own images: `path` has one folder a class, or `train`, `val` and `test` folders that have one each.
 
     The middle square of each image is brought to `size` × `size` pixels and three channels; docs/data.md says how
-    16-bit, transparent and turned images are read. Folders are classes in the order of their names; names that begin
-    with a dot are passed over, and links that lead out of `path` are refused. `val` may be called `valid` or
-    `validation`; it is then the validation set. Without a `test` folder 20 % of each class, drawn with a fixed seed,
-    are the test set; a class of a single image keeps it for training and is not tested. A relative `path` is looked
-    for beside the study's file, in the working folder, then where all data is; with a `root`, below that alone.
+    16-bit, transparent and turned images are read. With `resize` or `keep` images are kept whole instead, with a short
+    side of at most `keep` pixels (by default `resize`). ``augment = "resized_crop"`` then cuts its boxes out of all of
+    an image, and the test view is the middle square of `size` of an image whose short side was made `resize` pixels (by
+    default `size`). ``folder(path='imagenet', size=224, resize=256)`` is what papers on ImageNet do.
+
+    Folders are classes in the order of their names; names that begin with a dot are passed over, and links that lead
+    out of `path` are refused. `val` may be called `valid` or `validation`; it is then the validation set. Without a
+    `test` folder 20 % of each class, drawn with a fixed seed, are the test set; a class of a single image keeps it for
+    training and is not tested. A relative `path` is looked for beside the study's file, in the working folder, then
+    where all data is; with a `root`, below that alone.
 
     Training images are shifted and mirrored unless you say otherwise. Where a mirror image is of another class, as
     with signs, letters or left and right, write ``augment = "crop_flip(flip=False)"``, or ``augment = "none"``.
@@ -37,7 +49,7 @@ def folder(path: str, size: int = 64, root: str | Path | None = None) -> Source:
 
     Reference: none.
     """
-    checks.whole("size", size, 1)
+    frame = Frame(size, resize, keep)
     if not isinstance(path, str) or len(path) > 4_096:  # what Linux takes
         raise ValueError(f"path must be text of at most 4,096 characters, not {in_words(path)}")
     base = _located(Path(path).expanduser(), root).resolve()
@@ -46,7 +58,7 @@ def folder(path: str, size: int = 64, root: str | Path | None = None) -> Source:
     files = {part: files_of_classes(place, base, names) for part, place in parts.items()}
     if "test" not in files:
         files["train"], files["test"] = _held_out(files["train"], len(names))
-    return source_of_files(base, files, names, size)
+    return source_of_files(base, files, names, frame)
 
 
 def _located(path: Path, root: str | Path | None) -> Path:

@@ -27,7 +27,7 @@ class Corrupted:
 
     def measure(self, run: Run, split: Split) -> Numbers:
         """Error rate without corruption, and of each corruption at each severity."""
-        split = split.in_memory()
+        split = split.dense()
         return {
             "images": len(split),
             "clean": _error(run, split),

@@ -65,7 +65,7 @@ class Elsewhere:
     def _load(self, task: Task) -> FurtherTest:
         names = next((Path(self.path) / name for name in NAMES if (Path(self.path) / name).exists()), None)
         found = load_further(self.path, task, names)
-        return FurtherTest(drawn(found.split, self.images).in_memory(), found.classes, found.absent)
+        return FurtherTest(drawn(found.split, self.images).dense(), found.classes, found.absent)
 
 
 def checked_folder(path: str) -> str:

@@ -66,7 +66,7 @@ def other_task(name: str) -> Task:
 def features_of(run: Run, split: Split) -> tuple[np.ndarray, np.ndarray]:
     """Features (N, d) of the run's network and labels (N,), the images in the network's own size and channels."""
     shape: Any = run.task.test.images.shape
-    images = split.in_memory().images
+    images = split.dense().images
     assert isinstance(images, Tensor)
     fitted = Split(fit_images(images, shape[1], (shape[2], shape[3])).to(run.device), split.labels.to(run.device))
     arrays = predict(run, fitted)

@@ -21,6 +21,7 @@ from ... import __version__
 from ...analysis import evaluate
 from ...core import EquipoiseError, Output, Spec
 from ...data import DataError, Task, load_task
+from ...data.task import at_hand
 from ...store import Damaged, Record, Store, explained, now
 from ...train import Diverged, Fitting, Recipe, Run, Stopped, TaskChoice, fit_one, fit_pack, predict
 from .child import Failed, ask
@@ -132,7 +133,7 @@ def _layout_of(recipe: Recipe, path: Path) -> str:
 
 def _pack_size_of(recipe: Recipe, runs: int, path: Path, how: How) -> int:
     task = task_of(recipe, Store(path), how.device)
-    if not isinstance(task.train.images, torch.Tensor):
+    if not at_hand(task.train.images, how.device):
         return 1  # a loader's processes serve one run
     return pack_size(recipe, runs, task, how.compiled)
 
@@ -343,7 +344,7 @@ def cache_of(store: Store) -> Path:
 @lru_cache(maxsize=2)  # a study's jobs come a seed at a time, so the task of a seed is built once
 def _task_on(choice: TaskChoice, seed: int, cache: Path, device: torch.device) -> Task:
     task = load_task(**choice.__dict__, seed=seed, cache=cache)
-    if device.type == "cuda" and task.nbytes < RESIDENT_SHARE * torch.cuda.mem_get_info(device)[0]:
+    if device.type == "cuda" and task.bytes_to(device) < RESIDENT_SHARE * torch.cuda.mem_get_info(device)[0]:
         task = task.in_memory()
     return task.to(device)
 

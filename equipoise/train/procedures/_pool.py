@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from ...core import Batch
-from ...data import Split
+from ...data import Split, augmented
 
 if TYPE_CHECKING:
     from ..loop import Run
@@ -40,7 +40,7 @@ class Pool(nn.Module):
         """A batch of n, augmented and normalised as in training; the stream of the run's own batches stays as it is."""
         stream = run.streams["mix"]
         index, target = self.indices(n, stream)
-        return Batch(run.inputs(run.augment(self.split.images[index], stream)), target)
+        return Batch(run.inputs(augmented(run.augment, self.split.images, index, stream)), target)
 
     def indices(self, n: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
         """Indices of n images in the split, and their classes."""
