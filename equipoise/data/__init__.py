@@ -29,6 +29,7 @@ from .decode import DataError
 from .frame import Frame
 from .further import FurtherTest, load_further
 from .image_files import ImageFiles
+from .imagenet_c import imagenet_c_folders
 from .load import check_task, load_task
 from .names import shown
 from .notes import data_notes
@@ -70,6 +71,7 @@ __all__ = [
     "data_notes",
     "draw",
     "forget_cached",
+    "imagenet_c_folders",
     "load_further",
     "load_task",
     "long_tailed_counts",
