@@ -69,6 +69,9 @@ def analyze(
         list[str] | None, typer.Option(help="A folder of further test images, with one folder a class of the task.")
     ] = None,
     corruptions: Annotated[bool, typer.Option("--corruptions", help="Errors on corrupted test images too.")] = False,
+    imagenet_c: Annotated[
+        str | None, typer.Option(help="The folder of ImageNet-C: errors there, relative to AlexNet's.")
+    ] = None,
     images: Annotated[int, typer.Option(min=10, help="Test images to look at, at most.")] = 5000,
     tsne: Annotated[bool, typer.Option("--tsne", help="Draw features by t-SNE rather than by PCA.")] = False,
     device: Device = None,
@@ -85,7 +88,8 @@ def analyze(
     from ..study import Asked, OnTerminal, analyze_study, best_device, print_analysis
 
     results = Results(store_in(folder), peek=peek)
-    store, asked = results.store, Asked(images, tuple(transfer or ()), corruptions, tsne, tuple(further or ()))
+    store = results.store
+    asked = Asked(images, tuple(transfer or ()), corruptions, tsne, tuple(further or ()), imagenet_c)
     with told_how_to_go_on(lambda: "Stopped; what was measured is kept."):
         analysis = analyze_study(store, asked, best_device(device), OnTerminal(console), peek=results.early)
     page = write_report(store)

@@ -209,9 +209,12 @@ class MethodCorrupted:
 
 @dataclass(frozen=True)
 class Corruptions:
+    """`baseline` is whose errors count as 100; `folder` has the images, None if they were made of the test images."""
+
     images: int
     baseline: str
     methods: tuple[MethodCorrupted, ...]
+    folder: str | None = None
 
 
 # -- weights ---------------------------------------------------------------------------------------------------------
@@ -269,6 +272,7 @@ class Analysis:
     transfer: tuple[Transfer, ...] = ()
     further: tuple[FurtherImages, ...] = ()
     corruptions: Corruptions | None = None
+    imagenet_c: Corruptions | None = None
     alpha: ExampleWeights | None = None
 
     FILE = "analysis.json"

@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 from equipoise.analysis import ensemble_matrix
 from equipoise.cli import app
 from equipoise.core import EquipoiseError
-from equipoise.data import load_task
+from equipoise.data import CORRUPTIONS, load_task
 from equipoise.imbalance.weightings.effective_number import effective_number
 from equipoise.report import write_report
 from equipoise.store import Analysis, Store
@@ -554,3 +554,39 @@ def test_the_report_shows_further_images(store, elsewhere):
     assert result.exit_code == 0, result.output
     page = (store.path / "report.html").read_text()
     assert "Further test images" in page and "Balanced accuracy on photos" in page
+
+
+# -- ImageNet-C ------------------------------------------------------------------------------------------------------
+
+
+def test_errors_on_imagenet_c_are_relative_to_alexnets(store, tmp_path):
+    """Every folder has the same images, so every error is that on them; AlexNet's errors are the published ones."""
+    base, test = tmp_path / "ImageNet-C", load_task("digits").test
+    rows = torch.cat([(test.labels == digit).nonzero().flatten()[:3] for digit in (3, 8)])
+    for name, severity in itertools.product(CORRUPTIONS, range(1, 6)):
+        for row in rows.tolist():
+            folder = base / name / str(severity) / name_of_digit(int(test.labels[row]))
+            folder.mkdir(parents=True, exist_ok=True)
+            Image.fromarray(test.images[row, 0].numpy()).save(folder / f"{row}.png")
+    found = run(store, Asked(images=200, imagenet_c=str(base)))
+    part = found["imagenet_c"]
+    assert part["folder"] == str(base) and part["baseline"] == "AlexNet" and found["corruptions"] is None
+    alexnet = [0.886428, 0.894468, 0.922640, 0.819880, 0.826268, 0.785948, 0.798360, 0.866816, 0.826572, 0.819324]
+    alexnet += [0.564592, 0.853204, 0.646056, 0.717840, 0.606500]
+    for method in part["methods"]:
+        tests = [store.test_sealed(s.key) for s in runs_of(store, method["name"])]
+        errors = [np.mean(t["logits"][rows].argmax(1) != t["labels"][rows]) for t in tests]
+        assert method["errors"]["fog"][2]["mean"] == pytest.approx(np.mean(errors), abs=1e-6)
+        assert method["mce"]["mean"] == pytest.approx(
+            100 * np.mean(errors) * np.mean([1 / a for a in alexnet]), rel=1e-4
+        )
+    assert "mCE on ImageNet-C: mean corruption error in % of AlexNet's" in analysis_markdown(store.document(Analysis))
+    assert "ImageNet-C" in write_report(store).read_text()
+    assert run(store)["imagenet_c"] == part  # kept by a later call
+    shutil.rmtree(base / "fog" / "3")
+    with pytest.raises(EquipoiseError, match="lacks 1 of the 75 folders of ImageNet-C: fog/3"):
+        run(store, Asked(images=200, imagenet_c=str(base)))
+
+
+def name_of_digit(label):
+    return load_task("digits").class_names[label]

@@ -30,6 +30,7 @@ SECTIONS: tuple[Callable[[Store, Collected], Section | None], ...] = (
     analyzed("transfer", "transfer", "Transfer", transfer),
     analyzed("further", "further", "Further test images", further),
     analyzed("corruptions", "robustness", "Robustness", robustness),
+    analyzed("imagenet_c", "imagenet-c", "ImageNet-C", robustness),
     analyzed("weights", "weights", "Class weights", weights),
     analyzed("alpha", "alpha", "Example weight", alpha),
     sensitivity,

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from pathlib import Path
 
 from torch import Tensor
 
 from ...analysis.metrics.robustness import mean_corruption_error
-from ...data import Split
+from ...data import Split, imagenet_c_folders, load_further
 from ...data.corruptions import CORRUPTIONS, SEVERITIES, corrupt
 from ...store.analysis import Corruptions, MethodCorrupted
 from ...train import Run
 from ...train.predict import predict_logits
-from .subjects import Numbers, Subject, by_method, estimate, estimates
+from .subjects import Numbers, Subject, by_method, drawn, estimate, estimates
 
 IMAGES = 1000  # of which each is corrupted in 75 ways, at most
 IN_MEMORY = 2**30  # bytes of corrupted images that are kept for the next run
@@ -47,6 +48,40 @@ class Corrupted:
         return images
 
 
+class ImageNetC:
+    """The corrupted images of ImageNet-C, at most so many of each corruption at each severity."""
+
+    def __init__(self, path: str, images: int) -> None:
+        self.path, self.images = path, images
+        self.folders = imagenet_c_folders(path)
+        self.found: dict[tuple[str, int], Split] = {}
+
+    @property
+    def settings(self) -> Numbers:
+        return {"folder": self.path, "images": self.images}
+
+    def measure(self, run: Run) -> Numbers:
+        """The same numbers as those of `Corrupted`; images are read a batch at a time."""
+        clean = drawn(run.task.test, self.images)
+        return {
+            "images": len(clean),
+            "clean": _error(run, clean),
+            "errors": {name: [self._error(run, name, s) for s in SEVERITIES] for name in CORRUPTIONS},
+        }
+
+    def _error(self, run: Run, name: str, severity: int) -> float:
+        if (name, severity) not in self.found:  # folders are looked through once for all runs
+            further = load_further(self.folders[name, severity], run.task)
+            self.found[name, severity] = drawn(further.split, self.images)
+        return _error(run, self.found[name, severity])
+
+
+def checked_imagenet_c(path: str) -> str:
+    """The same folder wherever the command is given from; an error if it is not complete."""
+    imagenet_c_folders(path)
+    return str(Path(path).expanduser().resolve())
+
+
 def _error(run: Run, split: Split) -> float:
     wrong = predict_logits(run, split).argmax(dim=1) != split.labels.to(run.device)
     return float(wrong.double().mean())
@@ -54,22 +89,33 @@ def _error(run: Run, split: Split) -> float:
 
 def summarize_corruptions(subjects: Sequence[Subject], found: dict[str, Numbers], baseline: str) -> Corruptions:
     """Each method's errors over seeds, and its mCE relative to the baseline's run of the same seed."""
-    groups = by_method(subjects)
-    reference = {s.seed: found[s.key]["errors"] for s in groups.get(baseline, [])}
+    reference = {s.seed: found[s.key]["errors"] for s in by_method(subjects).get(baseline, [])}
+    ratios = {s.key: _relative(found[s.key]["errors"], reference.get(s.seed)) for s in subjects}
+    return Corruptions(found[subjects[0].key]["images"], baseline, _methods(subjects, found, ratios))
+
+
+def summarize_imagenet_c(subjects: Sequence[Subject], found: dict[str, Numbers], folder: str) -> Corruptions:
+    """The same on ImageNet-C, with the mCE relative to AlexNet's published errors."""
+    ratios = {s.key: mean_corruption_error(found[s.key]["errors"], "alexnet") for s in subjects}
+    return Corruptions(found[subjects[0].key]["images"], "AlexNet", _methods(subjects, found, ratios), folder)
+
+
+def _methods(
+    subjects: Sequence[Subject], found: dict[str, Numbers], ratios: dict[str, float]
+) -> tuple[MethodCorrupted, ...]:
     methods = []
-    for name, group in groups.items():
+    for name, group in by_method(subjects).items():
         errors = [found[s.key]["errors"] for s in group]
-        ratios = [_relative(e, reference.get(s.seed)) for e, s in zip(errors, group, strict=True)]
         methods.append(
             MethodCorrupted(
                 name=name,
                 clean=estimate([found[s.key]["clean"] for s in group]),
-                mce=estimate(ratios),
+                mce=estimate([ratios[s.key] for s in group]),
                 by_severity=estimates([_by_severity(found[s.key]) for s in group]),
                 errors={c: estimates([e[c] for e in errors]) for c in CORRUPTIONS},
             )
         )
-    return Corruptions(found[subjects[0].key]["images"], baseline, tuple(methods))
+    return tuple(methods)
 
 
 def _by_severity(numbers: Numbers) -> list[float]:

@@ -20,7 +20,7 @@ from ..run.job import cache_of, task_of
 from ..run.listener import Listener
 from ..run.study import Interrupted, on_ctrl_c
 from . import corrupted
-from .corrupted import Corrupted, summarize_corruptions
+from .corrupted import Corrupted, ImageNetC, checked_imagenet_c, summarize_corruptions, summarize_imagenet_c
 from .elsewhere import Elsewhere, checked_folder, summarize_further
 from .embedding import embed
 from .measure import activations_kept, measure
@@ -46,6 +46,7 @@ class Asked:
     corruptions: bool = False
     tsne: bool = False
     further: tuple[str, ...] = ()
+    imagenet_c: str | None = None
 
 
 @dataclass(frozen=True)
@@ -101,7 +102,8 @@ def _checked(asked: Asked) -> Asked:
     names = tuple(str(Spec.parse(name).resolved("task")) for name in asked.transfer)
     for name in names:
         other_task(name)
-    return replace(asked, transfer=names, further=tuple(map(checked_folder, asked.further)))
+    imagenet_c = checked_imagenet_c(asked.imagenet_c) if asked.imagenet_c else None
+    return replace(asked, transfer=names, further=tuple(map(checked_folder, asked.further)), imagenet_c=imagenet_c)
 
 
 def _with_earlier(store: Store, asked: Asked) -> Asked:
@@ -115,6 +117,7 @@ def _with_earlier(store: Store, asked: Asked) -> Asked:
                 asked,
                 transfer=tuple(dict.fromkeys([*(part.task for part in before.transfer), *asked.transfer])),
                 corruptions=asked.corruptions or before.corruptions is not None,
+                imagenet_c=asked.imagenet_c or (before.imagenet_c.folder if before.imagenet_c else None),
                 further=tuple(dict.fromkeys([*(part.folder for part in before.further), *asked.further])),
             )
     return asked
@@ -135,6 +138,9 @@ def _parts(store: Store, asked: Asked) -> list[Part]:
         parts.append(
             Part("corruptions", {"images": images}, lambda run: copies.measure(run, drawn(run.task.test, images)))
         )
+    if asked.imagenet_c:
+        files = ImageNetC(asked.imagenet_c, asked.images)
+        parts.append(Part("imagenet_c", files.settings, files.measure))
     return parts
 
 
@@ -216,6 +222,7 @@ def _together(
     layers = found["layers"]
     separation = {s.key: layers[s.key]["separation"]["cosine"][-1] for s in _known(subjects, layers)}
     corrupted_runs = _known(subjects, found.get("corruptions", {}))
+    imagenet_c_runs = _known(subjects, found.get("imagenet_c", {}))
     weighed = _known(subjects, alphas)
     return Analysis(
         made_by=__version__,
@@ -239,6 +246,9 @@ def _together(
         ),
         corruptions=summarize_corruptions(corrupted_runs, found["corruptions"], study.baseline)
         if corrupted_runs
+        else None,
+        imagenet_c=summarize_imagenet_c(imagenet_c_runs, found["imagenet_c"], asked.imagenet_c or "")
+        if imagenet_c_runs
         else None,
         alpha=summarize_alpha(weighed, alphas) if weighed else None,
     )

@@ -50,6 +50,8 @@ def _columns(analysis: Analysis, whole: bool) -> dict[str, dict[str, str]]:
         columns[f"{_folder(images)}{unit}"] = {m.name: plus_minus(m.score, digits, factor) for m in images.methods}
     if analysis.corruptions:
         columns["mCE"] = {m.name: plus_minus(m.mce, 1) for m in analysis.corruptions.methods}
+    if analysis.imagenet_c:
+        columns["mCE on ImageNet-C"] = {m.name: plus_minus(m.mce, 1) for m in analysis.imagenet_c.methods}
     return columns
 
 
@@ -124,6 +126,11 @@ def notes(analysis: Analysis) -> list[str]:
         said.append(
             f"mCE: mean corruption error in % of that of {found.baseline}, 15 corruptions × 5 severities of "
             f"{found.images} test images; lower is better."
+        )
+    if found := analysis.imagenet_c:
+        said.append(
+            f"mCE on ImageNet-C: mean corruption error in % of AlexNet's, on {found.images} images of each of 75 "
+            f"folders in {found.folder}; lower is better."
         )
     return said + [f"{p.method}, seed {p.seed}: not measured, {p.problem}" for p in analysis.problems]
 
