@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from ...core import checks
 from ..content import content_of, digests_of
 from ..decode import DataError
 from ..frame import Frame
@@ -20,6 +21,8 @@ from ._base import Source, cache_folder
 
 # what sets of photographs as large as ImageNet's suggest
 PHOTOGRAPHS = {"model": "resnet50", "augment": "resized_crop"}
+
+MARGIN = 8 / 7  # the usual short side of 256 for views of 224
 
 Files = tuple[list[ImageFile], NDArray[np.int64]]  # and their labels
 
@@ -47,6 +50,16 @@ def source_of_files(
         splits[part], parts[part] = Split(images, torch.from_numpy(labels)), (labels.tolist(), b"".join(of_part))
     content = content_of(names, [parts.get(part, ([], b"")) for part in ("train", "valid", "test")])
     return Source(splits["train"], splits["test"], names, splits.get("valid"), content)
+
+
+def frame_of_photographs(size: int, resize: int | None) -> Frame:
+    """Images are kept whole; the test view is the middle of an image whose short side is `resize`.
+
+    >>> frame_of_photographs(224, None).resize
+    256
+    """
+    checks.whole("size", size, 1)
+    return Frame(size, round(MARGIN * size) if resize is None else resize)
 
 
 def files_of_classes(place: Path, base: Path, names: Sequence[str]) -> Files:

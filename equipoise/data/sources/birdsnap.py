@@ -5,7 +5,8 @@ from __future__ import annotations
 import csv
 from pathlib import Path
 
-from ...core import checks, register
+from ...core import register
+from ..frame import Frame
 from ._base import Source, damaged
 from ._files import PHOTOGRAPHS, source_of_files
 from ._lists import Listing, read_text
@@ -24,12 +25,15 @@ BIRDSNAP = official(
 
 
 @register("birdsnap", kind="task", year=2014, companions=PHOTOGRAPHS)
-def birdsnap(size: int = 224, root: str | Path | None = None) -> Source:
+def birdsnap(size: int = 224, resize: int | None = None, root: str | Path | None = None) -> Source:
     """Birds of 500 North American species: 47,386 training and 2,443 test photographs.
 
     Reads release 1.1: ``species.txt``, ``images.txt``, ``test_images.txt`` and ``images``, or ``download/images``,
     where ``get_birdsnap.py`` puts them. It fetches photographs from Flickr, where many are gone: those that are not
     there are left out, and the run says how many there are.
+
+    Images are kept whole with a short side of `resize`, by default `size`, and tested on their middle square, as in the
+    experiments on transfer of "What's in a Loss Function for Image Classification?".
 
     Differs from the paper: images that are gone; bounding boxes and parts are not used.
 
@@ -38,7 +42,7 @@ def birdsnap(size: int = 224, root: str | Path | None = None) -> Source:
     Reference: Berg, Liu, Lee, Alexander, Jacobs, Belhumeur. Birdsnap: Large-scale Fine-grained Visual Categorization of
     Birds. CVPR 2014.
     """
-    checks.whole("size", size, 1)
+    frame = Frame(size, size if resize is None else resize)
     _, folder, (species, images, test, place) = BIRDSNAP.find(root)
     base, prefix = folder.resolve(), place.relative_to(folder)
     names = [row["common"] for row in _table(species, "id", "common")]
@@ -51,7 +55,7 @@ def birdsnap(size: int = 224, root: str | Path | None = None) -> Source:
         part = "test" if row["path"] in tested else "train"
         where = f"{images.name}, line {number}"
         listing.add(part, where, f"{prefix}/{row['path']}", row["species_id"], optional=True)
-    return source_of_files(base, listing.files(), names, size)
+    return source_of_files(base, listing.files(), names, frame)
 
 
 def _table(path: Path, *columns: str) -> list[dict[str, str]]:

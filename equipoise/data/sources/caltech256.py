@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ...core import checks, register
+from ...core import register
 from ..decode import DataError
 from ..names import shown
 from ..split import split_by_class
 from ..walk import subfolders
 from ._base import Source
-from ._files import PHOTOGRAPHS, Files, chosen, files_of_classes, source_of_files
+from ._files import PHOTOGRAPHS, Files, chosen, files_of_classes, frame_of_photographs, source_of_files
 from ._official import Layout, official
 
 TRAIN, VALID, TEST = 40, 10, 30  # images of a class
@@ -29,12 +29,14 @@ CALTECH256 = official(
 
 
 @register("caltech256", kind="task", year=2007, companions=PHOTOGRAPHS)
-def caltech256(size: int = 224, root: str | Path | None = None) -> Source:
+def caltech256(size: int = 224, resize: int | None = None, root: str | Path | None = None) -> Source:
     """Photographs of 256 kinds of thing: 10,240 training, 2,560 validation and 7,680 test images.
 
     Reads ``256_ObjectCategories`` without its folder of clutter. It has no split of its own: of the 29,780 images 40 of
     each class are trained on, 10 validate and 30 test, as in "Four Things Everyone Should Know to Improve Batch
     Normalization"; a fixed seed draws them.
+
+    Images are kept whole with a short side of `resize`, by default 8/7 of `size`, and tested on their middle square.
 
     Differs from the paper: it does not say which images it drew.
 
@@ -42,7 +44,7 @@ def caltech256(size: int = 224, root: str | Path | None = None) -> Source:
 
     Reference: Griffin, Holub, Perona. Caltech-256 Object Category Dataset. Technical report, Caltech 2007.
     """
-    checks.whole("size", size, 1)
+    frame = frame_of_photographs(size, resize)
     base = CALTECH256.find(root).folder.resolve()
     folders = [folder for folder in subfolders(base, base) if folder != CLUTTER]
     files, labels = files_of_classes(base, base, [*folders, CLUTTER])
@@ -50,7 +52,7 @@ def caltech256(size: int = 224, root: str | Path | None = None) -> Source:
     rows = [i for i, file in enumerate(files) if labels[i] < len(folders) and file.path.parent.parent == base]
     kept = [files[i] for i in rows], labels[rows]
     names = [folder.partition(".")[2] or folder for folder in folders]
-    return source_of_files(base, _drawn(kept, names), names, size)
+    return source_of_files(base, _drawn(kept, names), names, frame)
 
 
 def _drawn(files: Files, names: list[str]) -> dict[str, Files]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ...core import checks, register
+from ...core import register
 from ._base import Source, damaged
-from ._files import PHOTOGRAPHS, source_of_files
+from ._files import PHOTOGRAPHS, frame_of_photographs, source_of_files
 from ._lists import Listing, rows
 from ._official import Layout, official
 
@@ -23,12 +23,14 @@ CUB200 = official(
 
 
 @register("cub200", kind="task", year=2011, companions=PHOTOGRAPHS)
-def cub200(size: int = 224, root: str | Path | None = None) -> Source:
+def cub200(size: int = 224, resize: int | None = None, root: str | Path | None = None) -> Source:
     """Birds of two hundred species: 5,994 training and 5,794 test photographs.
 
     Reads ``CUB_200_2011``: ``images.txt``, ``image_class_labels.txt``, ``train_test_split.txt``, ``classes.txt`` and
     ``images``. To hold a quarter of the training images out, as "Four Things Everyone Should Know to Improve Batch
     Normalization" does, write ``valid = 0.25``.
+
+    Images are kept whole with a short side of `resize`, by default 8/7 of `size`, and tested on their middle square.
 
     Differs from the paper: bounding boxes and parts are not used.
 
@@ -37,7 +39,7 @@ def cub200(size: int = 224, root: str | Path | None = None) -> Source:
     Reference: Wah, Branson, Welinder, Perona, Belongie. The Caltech-UCSD Birds-200-2011 Dataset. Technical report,
     Caltech 2011.
     """
-    checks.whole("size", size, 1)
+    frame = frame_of_photographs(size, resize)
     _, folder, (classes, images, labels, split, _) = CUB200.find(root)
     base = folder.resolve()
     names = [name.partition(".")[2] or name for name in _by_number(classes).values()]
@@ -51,7 +53,7 @@ def cub200(size: int = 224, root: str | Path | None = None) -> Source:
             raise damaged(split, "1 for training or 0 for test", f"{is_training[number]} for image {number}")
         part = PARTS[is_training[number]]
         listing.add(part, f"{images.name}, image {number}", f"images/{image}", label_of[number])
-    return source_of_files(base, listing.files(), names, size)
+    return source_of_files(base, listing.files(), names, frame)
 
 
 def _by_number(path: Path) -> dict[str, str]:

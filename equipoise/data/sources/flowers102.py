@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ...core import checks, register
+from ...core import register
+from ..frame import Frame
 from ._base import Source, check_labels
 from ._files import PHOTOGRAPHS, source_of_files
 from ._lists import Listing
@@ -24,11 +25,14 @@ PARTS = {"train": "trnid", "valid": "valid", "test": "tstid"}  # here -> in seti
 
 
 @register("flowers102", kind="task", year=2008, companions=PHOTOGRAPHS)
-def flowers102(size: int = 224, root: str | Path | None = None) -> Source:
+def flowers102(size: int = 224, resize: int | None = None, root: str | Path | None = None) -> Source:
     """Flowers that grow in the United Kingdom: 1,020 training, 1,020 validation and 6,149 test images, 102 classes.
 
     Reads ``imagelabels.mat``, ``setid.mat`` and the images in ``jpg``. Classes are called by their numbers: the release
     has no names. Needs scipy.
+
+    Images are kept whole with a short side of `resize`, by default `size`, and tested on their middle square, as in the
+    experiments on transfer of "What's in a Loss Function for Image Classification?".
 
     Differs from the paper: nothing known.
 
@@ -36,7 +40,7 @@ def flowers102(size: int = 224, root: str | Path | None = None) -> Source:
 
     Reference: Nilsback, Zisserman. Automated Flower Classification over a Large Number of Classes. ICVGIP 2008.
     """
-    checks.whole("size", size, 1)
+    frame = Frame(size, size if resize is None else resize)
     _, folder, (label_path, split_path, _) = FLOWERS102.find(root)
     base = folder.resolve()
     labels = whole_numbers(label_path, "labels", *read_mat(label_path, "labels"))
@@ -48,4 +52,4 @@ def flowers102(size: int = 224, root: str | Path | None = None) -> Source:
         for number in numbers.tolist():
             where = f"{split_path.name}, {variable}"
             listing.add(part, where, f"jpg/image_{number:05}.jpg", int(labels[number - 1]))
-    return source_of_files(base, listing.files(), [str(1 + label) for label in range(num_classes)], size)
+    return source_of_files(base, listing.files(), [str(1 + label) for label in range(num_classes)], frame)

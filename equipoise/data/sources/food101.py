@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ...core import checks, register
+from ...core import register
+from ..frame import Frame
 from ._base import Source
 from ._files import PHOTOGRAPHS, source_of_files
 from ._lists import Listing, rows
@@ -21,11 +22,14 @@ FOOD101 = official(
 
 
 @register("food101", kind="task", year=2014, companions=PHOTOGRAPHS)
-def food101(size: int = 224, root: str | Path | None = None) -> Source:
+def food101(size: int = 224, resize: int | None = None, root: str | Path | None = None) -> Source:
     """Dishes: 75,750 training and 25,250 test photographs, 101 classes.
 
     Reads ``food-101``: ``meta/classes.txt``, ``meta/train.txt``, ``meta/test.txt`` and ``images``. Some labels of the
     training images are wrong, on purpose.
+
+    Images are kept whole with a short side of `resize`, by default `size`, and tested on their middle square, as in the
+    experiments on transfer of "What's in a Loss Function for Image Classification?".
 
     Differs from the paper: nothing known.
 
@@ -33,7 +37,7 @@ def food101(size: int = 224, root: str | Path | None = None) -> Source:
 
     Reference: Bossard, Guillaumin, Van Gool. Food-101: Mining Discriminative Components with Random Forests. ECCV 2014.
     """
-    checks.whole("size", size, 1)
+    frame = Frame(size, size if resize is None else resize)
     _, folder, (classes, train, test, _) = FOOD101.find(root)
     base = folder.resolve()
     names = [name for _, (name,) in rows(classes, 1)]
@@ -43,4 +47,4 @@ def food101(size: int = 224, root: str | Path | None = None) -> Source:
         for where, (image,) in rows(path, 1):
             name = image.partition("/")[0]
             listing.add(part, where, f"images/{image}.jpg", label_of.get(name, name))
-    return source_of_files(base, listing.files(), names, size)
+    return source_of_files(base, listing.files(), names, frame)

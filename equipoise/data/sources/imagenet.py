@@ -8,12 +8,12 @@ from pathlib import Path
 
 import numpy as np
 
-from ...core import checks, register
+from ...core import register
 from ..decode import DataError
 from ..names import shown
 from ..walk import subfolders
 from ._base import Source, damaged
-from ._files import PHOTOGRAPHS, Files, files_of_classes, source_of_files
+from ._files import PHOTOGRAPHS, Files, files_of_classes, frame_of_photographs, source_of_files
 from ._lists import Listing, read_text, rows
 from ._mat import read_mat, whole_numbers
 from ._official import Layout, official
@@ -37,7 +37,7 @@ IMAGENET = official(
 
 
 @register("imagenet", kind="task", year=2015, arxiv="1409.0575", companions=PHOTOGRAPHS)
-def imagenet(size: int = 224, root: str | Path | None = None) -> Source:
+def imagenet(size: int = 224, resize: int | None = None, root: str | Path | None = None) -> Source:
     """ImageNet: 1,281,167 training and 50,000 test photographs, a thousand classes.
 
     Reads ``train/CLASS`` and ``val`` of ILSVRC 2012, where ``val`` has one folder a class, or all images with
@@ -45,13 +45,15 @@ def imagenet(size: int = 224, root: str | Path | None = None) -> Source:
     Classes are in the order of their WordNet identifiers, as usual. The official test images have no labels, so the
     validation images are the test set, as in all papers here.
 
+    Images are kept whole with a short side of `resize`, by default 8/7 of `size`, and tested on their middle square.
+
     Differs from the paper: nothing known.
 
     Licence: for non-commercial research.
 
     Reference: Russakovsky, Deng, Su and others. ImageNet Large Scale Visual Recognition Challenge. IJCV 2015.
     """
-    checks.whole("size", size, 1)
+    frame = frame_of_photographs(size, resize)
     layout, folder, (train, val, *about) = IMAGENET.find(root)
     base = folder.resolve()
     names = subfolders(train, base)
@@ -61,7 +63,7 @@ def imagenet(size: int = 224, root: str | Path | None = None) -> Source:
         lines = _of_kaggle(*about) if layout is KAGGLE else _of_devkit(*about)
         test = _listed_images(base, str(val.relative_to(folder)), names, lines)
     files = {"train": files_of_classes(train, base, names), "test": test}
-    return source_of_files(base, files, names, size, "imagenet")
+    return source_of_files(base, files, names, frame, "imagenet")
 
 
 def _sorted_images(val: Path, base: Path, names: list[str]) -> Files:

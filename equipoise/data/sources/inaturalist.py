@@ -7,9 +7,10 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from ...core import checks, register
+from ...core import register
+from ..frame import Frame
 from ._base import Source, damaged
-from ._files import PHOTOGRAPHS, source_of_files
+from ._files import PHOTOGRAPHS, frame_of_photographs, source_of_files
 from ._lists import Listing, read_text
 from ._official import Layout, Official, official
 
@@ -33,11 +34,13 @@ INATURALIST2018 = official(
 
 
 @register("inaturalist2017", kind="task", year=2017, arxiv="1707.06642", companions=PHOTOGRAPHS)
-def inaturalist2017(size: int = 224, root: str | Path | None = None) -> Source:
+def inaturalist2017(size: int = 224, resize: int | None = None, root: str | Path | None = None) -> Source:
     """Plants and animals in the wild: 579,184 training and 95,986 test photographs, 5,089 classes, long-tailed.
 
     Reads ``train2017.json``, ``val2017.json`` and the images in ``train_val_images``. The official test images have no
     labels, so the validation images are the test set, as in all papers here.
+
+    Images are kept whole with a short side of `resize`, by default 8/7 of `size`, and tested on their middle square.
 
     Differs from the paper: nothing known.
 
@@ -46,16 +49,18 @@ def inaturalist2017(size: int = 224, root: str | Path | None = None) -> Source:
     Reference: Van Horn, Mac Aodha, Song, Cui, Sun, Shepard, Adam, Perona, Belongie. The iNaturalist Species
     Classification and Detection Dataset. CVPR 2018.
     """
-    checks.whole("size", size, 1)
-    return _read(INATURALIST2017, size, root)
+    frame = frame_of_photographs(size, resize)
+    return _read(INATURALIST2017, frame, root)
 
 
 @register("inaturalist2018", kind="task", year=2018, arxiv="1707.06642", companions=PHOTOGRAPHS)
-def inaturalist2018(size: int = 224, root: str | Path | None = None) -> Source:
+def inaturalist2018(size: int = 224, resize: int | None = None, root: str | Path | None = None) -> Source:
     """Plants and animals in the wild: 437,513 training and 24,426 test photographs, 8,142 classes, long-tailed.
 
     Reads ``train2018.json``, ``val2018.json`` and the images in ``train_val2018``. The official test images have no
     labels, so the validation images, three of each class, are the test set, as in all papers here.
+
+    Images are kept whole with a short side of `resize`, by default 8/7 of `size`, and tested on their middle square.
 
     Differs from the paper: the paper describes the set of 2017; this is that of the competition of 2018.
 
@@ -64,11 +69,11 @@ def inaturalist2018(size: int = 224, root: str | Path | None = None) -> Source:
     Reference: Van Horn, Mac Aodha, Song, Cui, Sun, Shepard, Adam, Perona, Belongie. The iNaturalist Species
     Classification and Detection Dataset. CVPR 2018.
     """
-    checks.whole("size", size, 1)
-    return _read(INATURALIST2018, size, root)
+    frame = frame_of_photographs(size, resize)
+    return _read(INATURALIST2018, frame, root)
 
 
-def _read(task: Official, size: int, root: str | Path | None) -> Source:
+def _read(task: Official, frame: Frame, root: str | Path | None) -> Source:
     _, folder, (train, val, _) = task.find(root)
     base, tables = folder.resolve(), {"train": (train, _table(train)), "test": (val, _table(val))}
     category_names = dict(sorted(tables["train"][1][0].items()))
@@ -79,7 +84,7 @@ def _read(task: Official, size: int, root: str | Path | None) -> Source:
             name = images.get(image, f"image {image}")
             label = label_of.get(category, f"category {category}")
             listing.add(part, f"{path.name}, annotation {number}", name, label)
-    return source_of_files(base, listing.files(), _distinct(category_names), size)
+    return source_of_files(base, listing.files(), _distinct(category_names), frame)
 
 
 Table = tuple[dict[int, str], dict[int, str], list[tuple[int, int]]]

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ...core import checks, register
+from ...core import register
 from ..decode import DataError
+from ..frame import Frame
 from ..names import shown
 from ._base import Source, damaged, data_folders
-from ._files import PHOTOGRAPHS, source_of_files
+from ._files import PHOTOGRAPHS, frame_of_photographs, source_of_files
 from ._lists import Listing, rows
 from ._official import Layout, Official, official
 
@@ -40,12 +41,14 @@ Row = tuple[str, list[str]]
 
 
 @register("imagenet_lt", kind="task", year=2019, arxiv="1904.05160", companions=PHOTOGRAPHS)
-def imagenet_lt(size: int = 224, root: str | Path | None = None) -> Source:
+def imagenet_lt(size: int = 224, resize: int | None = None, root: str | Path | None = None) -> Source:
     """ImageNet-LT: 115,846 training, 20,000 validation and 50,000 test photographs, a thousand classes of 5 to 1,280.
 
     Reads ``ImageNet_LT_train.txt``, ``ImageNet_LT_val.txt`` and ``ImageNet_LT_test.txt``, whose lines are a path and a
     label, and ImageNet's images in ``train`` and ``val``, beside the lists or where `imagenet` is found; ``val`` may
     have one folder a class or none. The validation images are balanced, and are ImageNet's training images.
+
+    Images are kept whole with a short side of `resize`, by default 8/7 of `size`, and tested on their middle square.
 
     Differs from the paper: nothing known.
 
@@ -53,17 +56,19 @@ def imagenet_lt(size: int = 224, root: str | Path | None = None) -> Source:
 
     Reference: Liu, Miao, Zhan, Wang, Gong, Yu. Large-Scale Long-Tailed Recognition in an Open World. CVPR 2019.
     """
-    checks.whole("size", size, 1)
-    return _read(IMAGENET_LT, IMAGENET_FOLDERS, size, root)
+    frame = frame_of_photographs(size, resize)
+    return _read(IMAGENET_LT, IMAGENET_FOLDERS, frame, root)
 
 
 @register("places_lt", kind="task", year=2019, arxiv="1904.05160", companions=PHOTOGRAPHS)
-def places_lt(size: int = 224, root: str | Path | None = None) -> Source:
+def places_lt(size: int = 224, resize: int | None = None, root: str | Path | None = None) -> Source:
     """Places-LT: 62,500 training, 7,300 validation and 36,500 test photographs of 365 kinds of scene, 5 to 4,980 each.
 
     Reads ``Places_LT_train.txt``, ``Places_LT_val.txt`` and ``Places_LT_test.txt``, whose lines are a path and a label,
     and the images of Places365-Standard beside the lists or in ``places365_standard``, in the folders that the lists
     name (``train`` and ``val``, or ``data_256`` and ``val_256``).
+
+    Images are kept whole with a short side of `resize`, by default 8/7 of `size`, and tested on their middle square.
 
     Differs from the paper: nothing known.
 
@@ -71,11 +76,11 @@ def places_lt(size: int = 224, root: str | Path | None = None) -> Source:
 
     Reference: Liu, Miao, Zhan, Wang, Gong, Yu. Large-Scale Long-Tailed Recognition in an Open World. CVPR 2019.
     """
-    checks.whole("size", size, 1)
-    return _read(PLACES_LT, PLACES_FOLDERS, size, root)
+    frame = frame_of_photographs(size, resize)
+    return _read(PLACES_LT, PLACES_FOLDERS, frame, root)
 
 
-def _read(task: Official, folders: tuple[str, ...], size: int, root: str | Path | None) -> Source:
+def _read(task: Official, folders: tuple[str, ...], frame: Frame, root: str | Path | None) -> Source:
     _, place, paths = task.find(root)
     named = {part: list(rows(path, 2)) for part, path in zip(PARTS.values(), paths, strict=True)}
     names = _class_names(paths[0], named["train"])
@@ -84,7 +89,7 @@ def _read(task: Official, folders: tuple[str, ...], size: int, root: str | Path 
     for part, lines in named.items():
         for where, (image, label) in lines:
             listing.add(part, where, _as_it_lies(base, image), label)
-    return source_of_files(base, listing.files(), names, size, task.task)
+    return source_of_files(base, listing.files(), names, frame, task.task)
 
 
 def _class_names(path: Path, lines: list[Row]) -> list[str]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ...core import checks, register
+from ...core import register
+from ..frame import Frame
 from ._base import Source
 from ._files import PHOTOGRAPHS, source_of_files
 from ._lists import Listing, rows
@@ -23,12 +24,15 @@ SUN397 = official(
 
 
 @register("sun397", kind="task", year=2010, companions=PHOTOGRAPHS)
-def sun397(size: int = 224, root: str | Path | None = None) -> Source:
+def sun397(size: int = 224, resize: int | None = None, root: str | Path | None = None) -> Source:
     """Scenes, indoors and outdoors: 19,850 training and 19,850 test photographs, 397 classes.
 
     Reads ``SUN397`` with ``ClassName.txt``, ``Training_01.txt`` and ``Testing_01.txt``, or with these in
     ``Partitions``: the first of the ten official splits, as papers on transfer take it, with 50 training and 50 test
     images of each class.
+
+    Images are kept whole with a short side of `resize`, by default `size`, and tested on their middle square, as in the
+    experiments on transfer of "What's in a Loss Function for Image Classification?".
 
     Differs from the paper: it takes the mean over the ten splits.
 
@@ -37,7 +41,7 @@ def sun397(size: int = 224, root: str | Path | None = None) -> Source:
     Reference: Xiao, Hays, Ehinger, Oliva, Torralba. SUN Database: Large-scale Scene Recognition from Abbey to Zoo.
     CVPR 2010.
     """
-    checks.whole("size", size, 1)
+    frame = Frame(size, size if resize is None else resize)
     _, folder, (classes, train, test) = SUN397.find(root)
     base = folder.resolve()
     names = [name.strip("/") for _, (name,) in rows(classes, 1)]  # /a/apartment_building/outdoor
@@ -47,4 +51,4 @@ def sun397(size: int = 224, root: str | Path | None = None) -> Source:
         for where, (image,) in rows(path, 1):
             name = image.strip("/").rpartition("/")[0]
             listing.add(part, where, image.strip("/"), label_of.get(name, name))
-    return source_of_files(base, listing.files(), names, size)
+    return source_of_files(base, listing.files(), names, frame)

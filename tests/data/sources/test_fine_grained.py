@@ -5,6 +5,7 @@ import pytest
 
 from equipoise.core import EquipoiseError
 from equipoise.data import data_notes
+from equipoise.data.frame import Frame
 
 
 def refused(disk, task, *lines):
@@ -187,6 +188,7 @@ def test_pets(disk, values):
     source = disk.read("pets", size=8)
     assert source.class_names == ("Abyssinian", "great_dane")
     assert values(source.train) == [(12, 1), (10, 0)] and values(source.test) == [(11, 0), (20, 1)]
+    assert disk.read("pets").train.images.frame == Frame(224, resize=224), "as the paper on losses tests transfer"
     disk.lines(test, "Abyssinian_2 3 1 1", "Abyssinian_9 1 1 1")
     refused(
         disk, "pets", "test.txt, line 1: expected a label from 1 to 2, got 3", "images/Abyssinian_9.jpg is not there"

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from equipoise.core import EquipoiseError
+from equipoise.data.frame import Frame
 
 NAMES = ["n01440764", "n01443537", "n02000000"]
 DEVKIT = "imagenet/ILSVRC2012_devkit_t12/data"
@@ -46,7 +47,9 @@ def test_the_development_kit(disk, values):
     write_flat(disk, "imagenet")
     write_devkit(disk)
     check(disk.read("imagenet", size=8), values)
-    assert disk.read("imagenet").train.images.shape == (6, 3, 224, 224)
+    images = disk.read("imagenet").train.images
+    assert images.shape == (6, 3, 224, 224) and images.frame == Frame(224, resize=256)
+    assert disk.read("imagenet", size=8, resize=12).train.images.frame == Frame(8, resize=12)
 
 
 def test_kaggle(disk, values):

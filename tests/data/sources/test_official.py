@@ -43,3 +43,9 @@ def test_a_missing_set_says_where_to_get_it(task, tmp_path):
 def test_a_size_is_checked_before_files_are_looked_for(task, tmp_path):
     with pytest.raises(ValueError, match="size must be"):
         card(task, "task").factory(root=tmp_path, size=0)
+
+
+@pytest.mark.parametrize("task", [name for name, _ in OFFICIAL.items() if "resize" in card(name, "task").parameters])
+def test_images_cannot_be_smaller_than_what_is_cut_out_of_them(task, tmp_path):
+    with pytest.raises(ValueError, match="expected size ≤ resize"):
+        card(task, "task").factory(root=tmp_path, size=64, resize=63)
