@@ -46,7 +46,7 @@ def called(*arguments: str | Path) -> Said:
 def environment() -> dict[str, str]:
     """So that processes import the package from where this script lies, one thread each."""
     paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
-    return {**os.environ, **WIDE, "PYTHONPATH": os.pathsep.join(paths)}
+    return {**os.environ, **WIDE, "PYTHONPATH": os.pathsep.join(paths), "PYTHONFAULTHANDLER": "1"}
 
 
 def line(*arguments: str | Path) -> list[str]:

@@ -30,7 +30,7 @@ from .scenarios import Scenario, measure, scenarios_of
 MOST_KILLS = 10  # of one victim
 TARGETS = ("parent", "all", "worker")
 PREPARATION = 0.3  # of the time, in which undisturbed studies may begin: with little time fewer commands are killed
-PATIENCE = 300.0  # seconds for a command to end by itself
+PATIENCE = 600.0  # seconds for a command to end by itself; on a busy machine an idle-priority study takes minutes
 
 
 def attack(tally: Tally, folder: Path, jobs: int, device: str, deadline: float) -> None:
@@ -210,7 +210,11 @@ class _Victim:
             try:
                 code = process.wait(max(1.0, min(PATIENCE, self.deadline - time.monotonic())))
             except subprocess.TimeoutExpired:
-                return UNFINISHED if time.monotonic() > self.deadline else "the command did not end"
+                if time.monotonic() > self.deadline:
+                    return UNFINISHED
+                process.send_signal(signal.SIGABRT)  # Python then tells where each of its threads is
+                process.wait()
+                return f"the command did not end: {log.read_bytes()[start:].decode(errors='replace')[-6000:]}"
             said = log.read_bytes()[start:].decode(errors="replace")
             if code == 0:
                 break

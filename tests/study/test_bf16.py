@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from equipoise.core import EquipoiseError
+from equipoise.data.sources._base import cache_folder
 from equipoise.store import Store
 from equipoise.study import How, RunTimes, Study
 from equipoise.study.run import bf16
@@ -88,7 +89,7 @@ def test_it_is_found_out_once(recipe, monkeypatch, machine):
     bf16_here.cache_clear()
     monkeypatch.setenv("ATEN_CPU_CAPABILITY", "default")
     assert bf16_here().problem, "found out anew where PyTorch computes in another way"
-    for file in (bf16.cache_folder()).glob("bf16-*.json"):
+    for file in cache_folder().glob("bf16-*.json"):
         file.write_text("{")
     bf16_here.cache_clear()
     assert bf16_here().problem, "a damaged file is as none"

@@ -65,9 +65,26 @@ def table(out: Path) -> list[str]:
     return [",".join(v for i, v in enumerate(row) if i != drop) for row in rows]
 
 
+def wait_for_a_run(process: subprocess.Popen, out: Path) -> None:
+    """Until a run is begun or taken up again, or the study has ended."""
+    began = time.time()
+    while process.poll() is None and not any(_changed(path) > began for path in out.glob("unfinished/*/*")):
+        time.sleep(0.01)
+
+
+def _changed(path: Path) -> float:
+    try:
+        return path.stat().st_mtime
+    except FileNotFoundError:  # its run ended just now
+        return 0.0
+
+
 @pytest.mark.slow
 def test_killed_many_times(study, tmp_path):
-    """At random points of the time a whole study takes here; a study that gets done is begun anew elsewhere."""
+    """At random points of the time a whole study takes here, half of them once a run is under way.
+
+    A study that gets done is begun anew elsewhere.
+    """
     began = time.monotonic()
     finish(study, tmp_path / "whole")
     whole, rng = time.monotonic() - began, random.Random(0)
@@ -78,7 +95,11 @@ def test_killed_many_times(study, tmp_path):
         folders += 1
         while kills < wanted and len(seen) < 8:
             process = start(study, out)
-            time.sleep(rng.uniform(0.1, 0.9) * whole)
+            if rng.random() < 0.5:
+                time.sleep(rng.uniform(0.1, 0.9) * whole)
+            else:  # where starting takes most of the time, as with CUDA, no other moment falls into a run
+                wait_for_a_run(process, out)
+                time.sleep(rng.uniform(0, 0.3))
             os.killpg(process.pid, signal.SIGKILL) if rng.random() < 0.5 else process.kill()  # all, or the parent alone
             process.communicate()
             kills += 1

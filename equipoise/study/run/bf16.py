@@ -6,25 +6,19 @@ and the first bf16 product kills the process. What was found is kept in the user
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
-import platform
 import signal
 import subprocess
 import sys
 from collections.abc import Iterable
-from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import lru_cache
-from pathlib import Path
 
 import torch
 
 from ...core import EquipoiseError
-from ...core.files import write_whole
-from ...data.sources._base import cache_folder
 from ...train import Recipe
+from .machine import found_once
 from .trouble import end_of
 
 VARIABLE = "ONEDNN_MAX_CPU_ISA"
@@ -82,14 +76,7 @@ def words(found: Finding) -> str:
 @lru_cache(maxsize=1)
 def bf16_here() -> Finding:
     """What was found on this machine, now or before."""
-    file = cache_folder() / f"bf16-{_machine()}.json"
-    with suppress(OSError, ValueError, TypeError):
-        return Finding(**json.loads(file.read_text()))
-    found = tried_out()
-    with suppress(OSError):  # then it is tried out again the next time
-        file.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(file, json.dumps(asdict(found)).encode())
-    return found
+    return found_once("bf16", lambda: asdict(tried_out()), lambda found: Finding(**found))
 
 
 def tried_out() -> Finding:
@@ -111,19 +98,3 @@ def _problem(instructions: str | None) -> str | None:
         return None  # who kills from outside says nothing either
     last = (done.stderr.strip().splitlines() or [""])[-1]
     return f"PyTorch's bf16 product {end_of(done.returncode)}" + (f": {last}" if done.returncode > 0 else "")
-
-
-def _machine() -> str:
-    """The same as long as nothing changes that the answer depends on."""
-    variables = [os.environ.get(name, "") for name in ("ATEN_CPU_CAPABILITY", VARIABLE)]
-    facts = [_processor(), platform.release(), torch.__version__, *variables]
-    return hashlib.sha256("\n".join(facts).encode()).hexdigest()[:16]
-
-
-def _processor() -> str:
-    """The processor's model and what it announces."""
-    with suppress(OSError):
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-        wanted = ("model name", "flags", "Features", "CPU part")
-        return "\n".join(dict.fromkeys(line for line in lines if line.startswith(wanted)))
-    return f"{platform.machine()} {platform.processor()}"

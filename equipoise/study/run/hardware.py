@@ -1,16 +1,19 @@
-"""How a study's runs are computed on this machine: measured once at its start and kept in its store.
+"""How a study's runs are computed on this machine: measured once and kept in its store.
 
 None of it changes what is computed, but the layout in memory changes rounding; so a study that is stopped and taken up
-again, or shared by two processes, computes as it began.
+again, or shared by two processes, computes as it began. For the same reason the machine remembers the layouts: another
+study of the same recipes computes as this one.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
 import platform
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import torch
@@ -21,6 +24,7 @@ from ...models import create_model
 from ...store import Store
 from ...train import LAYOUTS, Pack, Recipe, Run, fastest_layout
 from .child import Failed
+from .machine import found_once
 
 FILE = "engine.json"
 PACK_SIZES = (1, 4, 8)
@@ -36,11 +40,13 @@ def layouts(store: Store) -> dict[str, str]:
 
 def _known_layouts(plain: dict[str, Any]) -> dict[str, str]:
     """The same, if every layout is one that there is."""
-    found = dict(plain.get("layouts", {}))
-    for name, layout in found.items():
-        if layout not in LAYOUTS:
-            raise ValueError(f"the layout of {name} is {layout!r}")
-    return found
+    return {name: _known_layout(layout) for name, layout in dict(plain.get("layouts", {})).items()}
+
+
+def _known_layout(layout: Any) -> str:
+    if layout not in LAYOUTS:
+        raise ValueError(f"{layout!r} is no layout")
+    return str(layout)
 
 
 def layout_of(recipe: Recipe, store: Store) -> torch.memory_format:
@@ -55,7 +61,7 @@ def choose_layouts(recipes: Iterable[Recipe], store: Store, measure: Callable[[R
     found = {}
     for name, recipe in new.items():
         try:
-            found[name] = measure(recipe)
+            found[name] = found_once(f"layout-{_short(name)}", partial(measure, recipe), _known_layout)
         except Failed:
             found[name] = "channels_last"
     if found:
@@ -67,6 +73,11 @@ def measured_layout(recipe: Recipe, task: Task) -> str:
     images = task.train.images[torch.arange(min(recipe.plan.batch_size // recipe.plan.accumulate, len(task.train)))]
     network = create_model(recipe.model, task.num_classes, norm=recipe.norm, in_channels=images.shape[1])
     return fastest_layout(network, images / 255)
+
+
+def _short(name: str) -> str:
+    """A file's name for it."""
+    return hashlib.sha256(name.encode()).hexdigest()[:16]
 
 
 def _network(recipe: Recipe) -> str:
