@@ -12,7 +12,7 @@ from .study_file import Row, StudyFile, table
 PREFIX = "loss_functions"
 PAPER = "Loss functions (Kornblith, Chen, Lee, Norouzi, NeurIPS 2021; the tables of its first version, ICLR 2021)"
 IMAGENET_IMAGES = 1_281_167
-IMAGENET_TASK = {"name": "imagenet", "valid": 0}
+IMAGENET_TASK = {"name": "imagenet(size=224, resize=256)", "valid": 0}
 IMAGENET_TRAINING = {"preset": "training: objectives ImageNet", "precision": "bf16", "accumulate": 8}
 IMAGENET_DIFFERS = ("training ends at the epoch at which the paper stops it (table A.1)", "bf16")
 
