@@ -30,6 +30,7 @@ from .networks.resnet12 import ResNet12
 from .networks.shufflenet_v2 import ShuffleNetV2, shufflenet_v2_x0_5
 from .networks.squeezenet import SqueezeNet
 from .networks.wide_resnet import WideResNet, wrn_16_8
+from .weights import FreshHead
 
 __all__ = [
     "AllCNNC",
@@ -38,6 +39,7 @@ __all__ = [
     "CosineHead",
     "DenseNet",
     "DropoutHead",
+    "FreshHead",
     "HeadFactory",
     "LinearHead",
     "MetaEmbeddingHead",

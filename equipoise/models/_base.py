@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from torch import Tensor, nn
 
@@ -45,6 +45,10 @@ class Network(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         return self.output(x).logits
+
+    def own_names(self, weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """Weights from a file by the names that they have in this network."""
+        return dict(weights)
 
 
 def kaiming_(module: nn.Module) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Mapping
 from contextlib import ExitStack
 from typing import Any
 
@@ -103,6 +104,20 @@ class TorchNetwork(Network):
         if self._passed or is_watched():
             return self.head(self.body(x))  # no hooks, which exporters do not understand
         return self._first_output(x).logits
+
+    def own_names(self, weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """The same for a file with the library's own names."""
+        if any(name.startswith("body.") for name in weights):
+            return dict(weights)
+        ours: dict[str, Tensor] = {}
+        for name, value in weights.items():
+            top = name.partition(".")[0]
+            if name.startswith(f"{self.head_name}."):
+                last = name.removeprefix(f"{self.head_name}.")
+                ours[f"head.{last}"] = value.flatten(1) if value.dim() == 4 else value  # of a convolution
+            elif top not in AUXILIARY or getattr(self.body, top, None) is not None:
+                ours[f"body.{name}"] = value
+        return ours
 
     def output(self, x: Tensor) -> Output:
         if not self._passed:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
+import torch
 from torch import nn
 
 from ..core import EquipoiseError, Spec
 from ._base import HeadFactory, Network, NormFactory
-from .bridge import TorchNetwork, zoo_model
+from .bridge import zoo_model
+from .weights import FreshHead, load_weights, path_of, read_weights
 
 DEFAULTS = {"norm": "batch", "head": "linear"}
 
@@ -20,6 +23,7 @@ def create_model(
     norm: str | NormFactory | None = None,
     head: str | HeadFactory | None = None,
     in_channels: int = 3,
+    weights: str | None = None,
 ) -> Network:
     """A network by name, with the norm and head of your choice.
 
@@ -30,6 +34,9 @@ def create_model(
         norm: None for batch norm, text such as ``ghost(ghost_size=16)``, or a function of the number of channels.
         head: None for the linear one, text such as ``cosine(tau=0.1)``, or a function of d and C.
         in_channels: channels of the images.
+        weights: a file to start from, safetensors or a checkpoint of PyTorch, with the names of `state_dict` or, for
+            another library's network, of that library. A head that does not fit stays as it was drawn, with the
+            warning `FreshHead`; anything else that does not fit is an error. Not read for the meta device.
 
     A network of another library keeps its own norms and linear head unless others than batch norm and the linear head
     are chosen. Norms are then exchanged as by `equipoise.norms.replace_norm`, which keeps eps, pretrained values and,
@@ -39,29 +46,34 @@ def create_model(
     CosineHead(in_features=16, num_classes=3, tau=0.05, bias=False, normalize_features=True, keep=1.0, prior=None)
     """
     if "/" in name:
-        return _refitted(zoo_model(name, num_classes, in_channels), name, num_classes, norm, head)
+        network: Network = zoo_model(name, num_classes, in_channels)
+        if not _is_default("head", head):
+            network.head = head_factory(head)(network.feature_dim, num_classes)
+        _load(network, weights)
+        if not _is_default("norm", norm):
+            _exchange_norms(network, name, norm)
+        return network
     factories: dict[str, Any] = {"make_norm": norm_factory(norm), "make_head": head_factory(head)}
-    return Spec.parse(name).build("model", num_classes=num_classes, in_channels=in_channels, **factories)
-
-
-def _refitted(
-    network: TorchNetwork,
-    name: str,
-    num_classes: int,
-    norm: str | NormFactory | None,
-    head: str | HeadFactory | None,
-) -> TorchNetwork:
-    """Another library's network with the norm and head that were chosen, its own where none was."""
-    if not _is_default("norm", norm):
-        from ..norms import replace_norm  # an option of few networks: the others do not wait for this import
-
-        try:
-            replace_norm(network.body, norm if isinstance(norm, str) else norm_factory(norm))
-        except ValueError as error:
-            raise EquipoiseError(f"{name} cannot have the norm {norm!r}: {error}") from error
-    if not _is_default("head", head):
-        network.head = head_factory(head)(network.feature_dim, num_classes)
+    network = Spec.parse(name).build("model", num_classes=num_classes, in_channels=in_channels, **factories)
+    _load(network, weights)
     return network
+
+
+def _load(network: Network, weights: str | None) -> None:
+    if weights is None or torch.empty(0).is_meta:
+        return
+    note = load_weights(network, read_weights(weights), str(path_of(weights)))
+    if note is not None:
+        warnings.warn(FreshHead(note), stacklevel=3)
+
+
+def _exchange_norms(network: Network, name: str, norm: str | NormFactory | None) -> None:
+    from ..norms import replace_norm  # an option of few networks: the others do not wait for this import
+
+    try:
+        replace_norm(network.get_submodule("body"), norm if isinstance(norm, str) else norm_factory(norm))
+    except ValueError as error:
+        raise EquipoiseError(f"{name} cannot have the norm {norm!r}: {error}") from error
 
 
 def _is_default(kind: str, choice: Any) -> bool:

@@ -33,6 +33,7 @@ def bind(study: Study, store: Store, say: Callable[[str], None]) -> Study:
         whole = choice.imbalance is None and choice.n_max is None
         said += [*data_notes(task, whole), *_batch_notes(study, choice, task)]
     said += [note for recipe in study.methods.values() if (note := _augmentation(recipe))]
+    said += [note for recipe in study.methods.values() if (note := recipe.head_note(tasks[recipe.task]))]
     for note in dict.fromkeys(said):
         say(note)
     return study

@@ -15,6 +15,7 @@ from ..core import EquipoiseError, checks, did_you_mean, known
 from ..core.annotations import fitted
 from ..core.words import shown
 from ..data import Task, placed_near
+from ..models.weights import file_near
 from ..store import SCHEMA, MethodDocument, StudyDocument
 from ..train import Mistakes, Recipe, TaskChoice
 from .presets import expand_preset
@@ -134,13 +135,25 @@ class Study:
 
 
 def near(plain: dict[str, Any], file: Path) -> dict[str, Any]:
-    """The same with the place of the task's data looked for beside `file` first."""
+    """The same with the places of the task's data and of weights looked for beside `file` first."""
+    plain = _weights_near(plain, file.parent)
     task = plain.get("task")
     if not isinstance(task, Mapping) or not isinstance(task.get("name"), str):
         return plain
     with suppress(EquipoiseError):  # a name that cannot be read is told with all other mistakes
         return {**plain, "task": {**task, "name": placed_near(task["name"], file.parent)}}
     return plain
+
+
+def _weights_near(table: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    """A table of options, or of further tables, with each file of weights made absolute where `folder` has it."""
+    placed = dict(table)
+    for name, value in table.items():
+        if isinstance(value, Mapping):
+            placed[name] = _weights_near(value, folder)
+        elif name == "weights" and isinstance(value, str):
+            placed[name] = file_near(value, folder)
+    return placed
 
 
 def _table(plain: Mapping[str, Any], name: str, mistakes: list[str]) -> dict[str, Any]:

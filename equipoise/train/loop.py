@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -12,7 +13,7 @@ from torch import Tensor
 
 from ..core import Batch, EquipoiseError, Spec
 from ..data import Task, crops_of, normalize
-from ..models import Network, create_model
+from ..models import FreshHead, Network, create_model
 from ..models.create import head_factory
 from ..norms import decay_groups, pull_towards_one
 from .accumulate import Gradients
@@ -36,10 +37,12 @@ class Run:
         device: torch.device,
         weights: Mapping[str, Tensor] | None = None,
         layout: torch.memory_format = torch.channels_last,
+        from_file: bool = True,
     ) -> None:
         """`weights` are those of the recipe's parent, where it continues from one (a second stage).
 
-        `layout` of images and maps in memory changes the speed, and the numbers by rounding alone.
+        `layout` of images and maps in memory changes the speed, and the numbers by rounding alone. `from_file=False`
+        leaves the plan's file of weights alone: the network is to be given weights that were trained.
         """
         self.recipe, self.task, self.device, self.layout = recipe, task, device, layout
         self.streams = Streams(recipe.seed, device)
@@ -48,7 +51,8 @@ class Run:
         self.plan = plan = recipe.plan if self.stage is None else self.stage.plan(recipe.plan)
         self.part_size = min(plan.batch_size, len(task.train)) // plan.accumulate  # what passes the network at a time
         self.batch_size = self.part_size * plan.accumulate
-        self._build({**task.facts(), "batch_size": self.batch_size}, weights)
+        start = plan.weights if from_file and self.stage is None else None
+        self._build({**task.facts(), "batch_size": self.batch_size}, weights, start)
         self.steps_per_epoch = self.sampler.epoch_length // self.batch_size  # every batch is full: shapes stay fixed
         warmup = float(plan.warmup or 0)
         schedule = Spec.parse(plan.schedule).build("schedule", epochs=plan.epochs, warmup_epochs=warmup)
@@ -75,8 +79,8 @@ class Run:
         self.loss_sum = torch.zeros((), dtype=torch.float32, device=device)  # over the epoch
         self.order = torch.empty(self.sampler.epoch_length, dtype=torch.int64, device=device)
 
-    def _build(self, facts: dict[str, Any], weights: Mapping[str, Tensor] | None) -> None:
-        """Network and methods from the recipe's texts."""
+    def _build(self, facts: dict[str, Any], weights: Mapping[str, Tensor] | None, start: str | None) -> None:
+        """Network and methods from the recipe's texts, the network from the file `start` if there is one."""
         recipe = self.recipe if self.stage is None else replace(self.recipe, sampler=self.stage.sampler)
 
         def built(kind: str) -> Any:
@@ -84,9 +88,15 @@ class Run:
             return text and Spec.parse(text).build(kind, **facts)
 
         self.procedure: Procedure | None = built("procedure")
-        with self.streams.initial_weights():
+        with self.streams.initial_weights(), warnings.catch_warnings():
+            warnings.simplefilter("ignore", FreshHead)  # the study has said it once
             network = create_model(
-                recipe.model, facts["num_classes"], norm=recipe.norm, head=recipe.head, in_channels=facts["in_channels"]
+                recipe.model,
+                facts["num_classes"],
+                norm=recipe.norm,
+                head=recipe.head,
+                in_channels=facts["in_channels"],
+                weights=start,
             )
             if self.procedure is not None:
                 network = self.procedure.adapt(network, head_factory(recipe.head))

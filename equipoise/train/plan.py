@@ -7,6 +7,7 @@ from typing import get_type_hints
 
 from ..core import EquipoiseError, Spec, checks
 from ..core.annotations import fitted
+from ..models.weights import with_content
 
 PRECISIONS = ("float32", "bf16")
 
@@ -23,7 +24,8 @@ class Plan:
     `affine_decay=False` spares the γ and β of norms, `affine_towards=1` lets γ decay to 1 instead of 0; `final_decay`
     is added on the head's weight. `ema` averages the weights with this decay and evaluates the average. `accumulate`
     sends each batch through the network in so many equal parts, which takes as much less memory: the step is that of
-    the whole batch, except that norms, mixings and the bias weighting see one part at a time.
+    the whole batch, except that norms, mixings and the bias weighting see one part at a time. `weights` is a file to
+    start from (`create_model`); what the file holds is kept with its name, so that another file is another run.
     """
 
     epochs: int = 200
@@ -40,6 +42,7 @@ class Plan:
     ema: float | None = None
     precision: str = "float32"
     accumulate: int = 1
+    weights: str | None = None
 
     def __post_init__(self) -> None:
         for name, annotation in get_type_hints(Plan).items():
@@ -64,6 +67,8 @@ class Plan:
             object.__setattr__(self, "warmup", min(5.0, self.epochs / 6))
         if checks.at_least("warmup", self.warmup, 0) >= self.epochs:
             raise ValueError(f"warmup must be shorter than the {self.epochs} epochs of training, not {self.warmup!r}")
+        if self.weights is not None:
+            object.__setattr__(self, "weights", with_content(checks.text("weights", self.weights)))
         if self.ema is not None:
             checks.between("ema", self.ema, 0, 0.999999)
         try:

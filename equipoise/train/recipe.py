@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import warnings
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields, replace
@@ -17,7 +18,8 @@ from ..core import EquipoiseError, Spec, UnlikeClasses, card, cards, checks, did
 from ..core.annotations import fitted
 from ..core.words import shown
 from ..data import Task, check_task, placeless
-from ..models import create_model, zoo_text
+from ..models import FreshHead, create_model, zoo_text
+from ..models.weights import content_of
 from .plan import Plan
 
 # dial -> its value when neither the user nor a companion has chosen
@@ -38,7 +40,7 @@ DIALS: dict[str, str | None] = {
 
 # at these values, options that a later version added to the task and the plan change no key
 _LATER_TASK_OPTIONS = (("valid_per_class", None), ("test", True), ("content", None))
-_LATER_PLAN_OPTIONS = (("accumulate", 1),)
+_LATER_PLAN_OPTIONS = (("accumulate", 1), ("weights", None))
 
 MOST_PARAMETERS = 10**10  # 40 GB of weights; training takes three times as much
 
@@ -130,6 +132,8 @@ class Recipe:
         plain["plan"] = {k: v for k, v in plain["plan"].items() if (k, v) not in _LATER_PLAN_OPTIONS}
         if self.task.content is not None:  # where the data lies no longer matters
             plain["task"]["name"] = placeless(self.task.name)
+        if self.plan.weights is not None:  # nor where the weights do
+            plain["plan"]["weights"] = content_of(self.plan.weights)
         return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()[:16]
 
     @property
@@ -145,6 +149,24 @@ class Recipe:
         for dial in _OF_CLASSES:
             if text := getattr(self, dial):
                 Spec.parse(text).build(dial, **_facts(task.class_counts, self.plan))
+        self.head_note(task)
+
+    def head_note(self, task: Task) -> str | None:
+        """What is to be said of a head that the file of weights does not have; weights that do not fit are refused."""
+        if self.plan.weights is None:
+            return None
+        facts = task.facts()
+        return _head_note(
+            self.model, self.norm, self.head, self.plan.weights, facts["num_classes"], facts["in_channels"]
+        )
+
+
+@lru_cache(maxsize=64)  # the methods of a study mostly share their network
+def _head_note(model: str, norm: str, head: str, weights: str, num_classes: int, in_channels: int) -> str | None:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        create_model(model, num_classes, norm=norm, head=head, in_channels=in_channels, weights=weights)
+    return next((str(warning.message) for warning in caught if warning.category is FreshHead), None)
 
 
 class Mistakes(EquipoiseError):

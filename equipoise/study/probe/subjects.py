@@ -83,7 +83,7 @@ def network_of(store: Store, record: Record, device: torch.device) -> Run:
     recipe = Recipe.from_dict(record.recipe)
     check_precision([recipe], device)
     first = load_weights(store.weights(recipe.parent.key)) if recipe.parent else None
-    run = Run(recipe, task_of(recipe, store, device), device, first, layout_of(recipe, store))
+    run = Run(recipe, task_of(recipe, store, device), device, first, layout_of(recipe, store), from_file=False)
     run.evaluated.load_state_dict(load_weights(store.weights(record.key)))
     return run
 
