@@ -18,6 +18,7 @@ from torch import Tensor
 from ..native import boxes
 
 WEIGHT_BITS = 14  # after the point; twice 16 bits make 32
+FEW = 4  # images that are read together where PyTorch does it on a CPU: what lies between two steps then fits its cache
 ROW_BITS = 6  # after the point, of sums along rows: with 255 before it they fit 16 bits
 
 
@@ -35,11 +36,15 @@ class Axis(NamedTuple):
 
 
 class Taps(NamedTuple):
-    """What each of m outputs is made of: K pixels and their weights (n, m, K). The first `used` (n,) suffice."""
+    """What each of m outputs is made of: K pixels and their weights (n, m, K). The first `used` (n,) suffice.
+
+    All pixels of an image lie within `span`.
+    """
 
     pixels: Tensor
     weights: Tensor
     used: Tensor
+    span: int
 
 
 def triangle(x: Tensor) -> Tensor:
@@ -79,13 +84,18 @@ def taps(axis: Axis, outputs: Tensor, largest_step: float, mode: str) -> Taps:
         pixels.maximum(low).minimum(high - 1).to(torch.int32),
         (weights * 2**WEIGHT_BITS).round().to(torch.int16),
         used.to(torch.int32),
+        math.ceil(outputs.shape[-1] * largest_step) + most,
     )
 
 
 def read_boxes(arena: Tensor, first: Tensor, widths: Tensor, rows: Taps, columns: Taps) -> Tensor:
     """Outputs (n, 3, H, W) as uint8 of n images that lie in `arena` (P, 3), from pixels `first` on, `widths` wide."""
     if boxes.suits(arena):
-        pixels = boxes.read_boxes(arena, first, widths, rows, columns)
+        pixels = boxes.read_boxes(arena, first, widths, rows[:3], columns[:3])
+    elif arena.device.type == "cpu" and len(first):
+        parts = [slice(start, start + FEW) for start in range(0, len(first), FEW)]
+        needed = ((first[part], widths[part], _needed(rows, part), _needed(columns, part)) for part in parts)
+        pixels = torch.cat([_read_boxes(arena, *part) for part in needed])
     else:
         pixels = _read_boxes(arena, first, widths, rows, columns)
     return pixels.permute(0, 3, 1, 2)
@@ -93,17 +103,26 @@ def read_boxes(arena: Tensor, first: Tensor, widths: Tensor, rows: Taps, columns
 
 def _read_boxes(arena: Tensor, first: Tensor, widths: Tensor, rows: Taps, columns: Taps) -> Tensor:
     """The same with PyTorch alone, (n, H, W, 3)."""
-    total: Tensor | int = 0
-    for row, row_weight in zip(rows.pixels.unbind(2), rows.weights.int().unbind(2), strict=True):
-        line = first[:, None] + row * widths[:, None]  # int64: an arena may have more than 2³¹ pixels
-        along: Tensor | int = 0
-        for column, weight in zip(columns.pixels.unbind(2), columns.weights.int().unbind(2), strict=True):
-            values = arena[line[:, :, None] + column[:, None, :]].int()
-            along = along + values * weight[:, None, :, None]
-        assert isinstance(along, Tensor)
-        total = total + _shifted(along, WEIGHT_BITS - ROW_BITS) * row_weight[:, :, None, None]
-    assert isinstance(total, Tensor)
+    top, bottom = rows.pixels[:, 0, :1], rows.pixels[:, -1, -1:]
+    lines = (top + torch.arange(rows.span, device=top.device)).minimum(bottom)
+    starts = first[:, None] + lines * widths[:, None]  # int64: an arena may have more than 2³¹ pixels
+    along = torch.zeros((), dtype=torch.int32, device=top.device)
+    for column, weight in zip(columns.pixels.unbind(2), columns.weights.int().unbind(2), strict=True):
+        along = along + arena[starts[:, :, None] + column[:, None, :]] * weight[:, None, :, None]
+    scaled = _shifted(along, WEIGHT_BITS - ROW_BITS)
+    image = torch.arange(len(first), device=top.device)[:, None]
+    total = torch.zeros((), dtype=torch.int32, device=top.device)
+    for row, weight in zip((rows.pixels - top[..., None]).unbind(2), rows.weights.int().unbind(2), strict=True):
+        total = total + scaled[image, row] * weight[:, :, None, None]
     return _shifted(total, WEIGHT_BITS + ROW_BITS).clamp(0, 255).to(torch.uint8)
+
+
+def _needed(all_taps: Taps, images: slice) -> Taps:
+    """The taps of a few images, and no more than those need: on a CPU nothing waits for such numbers."""
+    used = all_taps.used[images]
+    pixels, weights = (values[images, :, : int(used.max())] for values in all_taps[:2])
+    span = int((pixels.amax((1, 2)) - pixels.amin((1, 2))).max()) + 1
+    return Taps(pixels, weights, used, span)
 
 
 def _shifted(values: Tensor, bits: int) -> Tensor:
