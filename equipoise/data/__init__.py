@@ -37,6 +37,7 @@ from .on_disk import OnDisk, write_images
 from .place import placed_near, placeless
 from .ragged import Ragged
 from .sources import Source, data_folders
+from .sources._tiered_pickles import unpack_tiered_imagenet
 from .split import split_by_class
 from .task import Split, Task
 
@@ -84,5 +85,6 @@ __all__ = [
     "shown",
     "split_by_class",
     "step_counts",
+    "unpack_tiered_imagenet",
     "write_images",
 ]

@@ -62,12 +62,17 @@ def frame_of_photographs(size: int, resize: int | None) -> Frame:
     return Frame(size, round(MARGIN * size) if resize is None else resize)
 
 
-def files_of_classes(place: Path, base: Path, names: Sequence[str]) -> Files:
-    """The images of a folder that has one folder a class, and their labels, in the order of `names`."""
+def files_of_classes(
+    place: Path, base: Path, names: Sequence[str], others: str = "classes without training images"
+) -> Files:
+    """The images of a folder that has one folder a class, and their labels, in the order of `names`.
+
+    It may have no other folders; the error calls them `others`.
+    """
     there = subfolders(place, base)
     strange = sorted(set(there) - set(names))
     if strange:
-        raise DataError(f"{shown(place)} has classes without training images: {listed(strange)}; take them away")
+        raise DataError(f"{shown(place)} has {others}: {listed(strange)}; take them away")
     by_class = [image_files(place / name, base) if name in there else [] for name in names]
     if not any(by_class):
         raise DataError(f"{shown(place)} has no images: put some into its folders, or take it away")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import io
-import pickle
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +12,7 @@ from ...core import register
 from ..task import Split
 from ._base import Source, as_split, check_labels, damaged, read_bytes
 from ._official import Layout, Official, official
+from ._pickle import read_plain
 
 PIXELS = 3 * 32 * 32
 BATCHES = tuple(f"data_batch_{i}" for i in range(1, 6)) + ("test_batch",)
@@ -111,7 +110,7 @@ def read_pickle(path: Path, label_key: bytes) -> tuple[NDArray[Any], NDArray[Any
     """Images (N, 3072) and labels (N,) of a pickled dictionary."""
     content = read_bytes(path)
     try:
-        data = _PlainUnpickler(io.BytesIO(content), encoding="bytes").load()
+        data = read_plain(content)
         images, labels = data[b"data"], np.array(data[label_key], dtype=np.int64)
     except Exception as error:  # a damaged pickle may raise almost anything
         expected = f"a pickled dictionary with data and {label_key.decode()}"
@@ -120,30 +119,3 @@ def read_pickle(path: Path, label_key: bytes) -> tuple[NDArray[Any], NDArray[Any
         got = f"{getattr(images, 'dtype', type(images).__name__)} {getattr(images, 'shape', '')}"
         raise damaged(path, f"data of {len(labels)} labels as uint8 {(len(labels), PIXELS)}", got)
     return images, labels
-
-
-def _plain_dtype(code: str | bytes, *_: Any) -> np.dtype[Any]:
-    """A numeric type; NumPy trusts what a pickle says of object and record types, so they are refused."""
-    dtype = np.dtype(code.decode() if isinstance(code, bytes) else code)
-    if dtype.kind not in "biuf":
-        raise pickle.UnpicklingError(f"arrays of {dtype} are refused")
-    return dtype
-
-
-_MAKE_ARRAY = np.empty(0).__reduce__()[0]  # its address differs between versions of NumPy
-_ALLOWED = {
-    "numpy.core.multiarray._reconstruct": _MAKE_ARRAY,
-    "numpy._core.multiarray._reconstruct": _MAKE_ARRAY,
-    "numpy.ndarray": np.ndarray,
-    "numpy.dtype": _plain_dtype,
-}
-
-
-class _PlainUnpickler(pickle.Unpickler):
-    """Reads numeric arrays and plain containers; any other name in a pickle could run code, and is refused."""
-
-    def find_class(self, module: str, name: str) -> Any:
-        try:
-            return _ALLOWED[f"{module}.{name}"]
-        except KeyError:
-            raise pickle.UnpicklingError(f"it asks for {module}.{name}, which is refused") from None

@@ -21,8 +21,8 @@ SEED = 0
 TIERED_IMAGENET = official(
     "tiered_imagenet",
     Layout("", ("train/", "val/", "test/")),
-    get="It is given away with the code of Meta-Learning for Semi-Supervised Few-Shot Classification, as pickles of "
-    "PNG files: write those into one folder a class.",
+    get="It is given away with the code of Meta-Learning for Semi-Supervised Few-Shot Classification, as pickles; "
+    "equipoise.data.unpack_tiered_imagenet(FOLDER) makes image files of them.",
     classes=511,
     train=430_892,
     valid=1_533,
@@ -42,13 +42,14 @@ def tiered_imagenet(few: str = "test", size: int = 84, root: str | Path | None =
     """Step-imbalanced Tiered-ImageNet: 430,892 training, 1,533 validation and 25,550 test images, 511 classes.
 
     Reads folders ``train`` (351 classes, 448,695 images), ``val`` (97, 124,261) and ``test`` (160, 206,209) with one
-    folder a class. The classes of ``train`` are frequent: all their images but 53 are trained on. Those of the folder
-    `few` are rare: five images of each are. Every class has 3 validation and 50 test images; a fixed seed draws all of
-    them. With ``few="val"`` (448 classes) hyper-parameters are chosen, with ``few="test"`` methods are compared, as in
-    the paper on major feature weakening (Ye and others, Procrustean Training for Imbalanced Deep Learning).
+    folder a class; `equipoise.data.unpack_tiered_imagenet` makes them of the pickles of the release. The classes of
+    ``train`` are frequent: all their images but 53 are trained on. Those of the folder `few` are rare: five images of
+    each are. Every class has 3 validation and 50 test images; a fixed seed draws all of them. With ``few="val"`` (448
+    classes) hyper-parameters are chosen, with ``few="test"`` methods are compared, as in the paper on major feature
+    weakening (Ye and others, Procrustean Training for Imbalanced Deep Learning).
 
     Differs from the paper: it does not say which images it drew. It was made to learn from few examples of classes not
-    seen before; here all its classes are learned together. The release holds pickles; this reads image files.
+    seen before; here all its classes are learned together.
 
     Licence: that of ImageNet, for non-commercial research.
 

@@ -47,5 +47,5 @@ def tiny_imagenet(size: int = 64, root: str | Path | None = None) -> Source:
     listing = Listing(TINY_IMAGENET, base, len(names))
     for where, (image, name, *_) in rows(annotations, 6, "\t"):
         listing.add("test", where, f"val/images/{image}", label_of.get(name, name))
-    files = {"train": files_of_classes(train, base, names), **listing.files()}
-    return source_of_files(base, files, names, size)
+    training = files_of_classes(train, base, names, "classes that wnids.txt does not name")
+    return source_of_files(base, {"train": training, **listing.files()}, names, size)

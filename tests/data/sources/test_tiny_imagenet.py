@@ -83,7 +83,7 @@ def test_damaged_lists(written):
 
 def test_a_class_that_no_list_names(written):
     written.images([f"{BASE}/train/n03/images/n03_0.png"], 50)
-    refused(written, "has classes", "n03")
+    refused(written, "train has classes that wnids.txt does not name: n03; take them away")
 
 
 def test_missing_files_are_named(disk):
