@@ -35,6 +35,9 @@ def rows(path: Path, fields: int, separator: str | None = None) -> Iterator[tupl
             yield f"{path.name}, line {number}", values
 
 
+MISSING = "is not there"
+
+
 class Listing:
     """The images of a set that its lists name, and all that is wrong with them.
 
@@ -94,9 +97,6 @@ class Listing:
         if key not in self._inside:
             self._inside[key] = Path(os.path.realpath(path)).is_relative_to(self.base)
         return self._inside[key]
-
-
-MISSING = "is not there"
 
 
 def _number(label: int | str) -> int | None:

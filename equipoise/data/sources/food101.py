@@ -46,5 +46,5 @@ def food101(size: int = 224, resize: int | None = None, root: str | Path | None 
     for part, path in (("train", train), ("test", test)):
         for where, (image,) in rows(path, 1):
             name = image.partition("/")[0]
-            listing.add(part, where, f"images/{image}.jpg", label_of.get(name, name))
+            listing.add(part, where, f"images/{image}.jpg", label_of.get(name, f"class {name}"))
     return source_of_files(base, listing.files(), names, frame)

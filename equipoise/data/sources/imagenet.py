@@ -57,12 +57,12 @@ def imagenet(size: int = 224, resize: int | None = None, root: str | Path | None
     layout, folder, (train, val, *about) = IMAGENET.find(root)
     base = folder.resolve()
     names = subfolders(train, base)
+    files = {"train": files_of_classes(train, base, names)}
     if layout is SORTED or subfolders(val, base):
-        test = _sorted_images(val, base, names)
+        files["test"] = _sorted_images(val, base, names)
     else:
         lines = _of_kaggle(*about) if layout is KAGGLE else _of_devkit(*about)
-        test = _listed_images(base, str(val.relative_to(folder)), names, lines)
-    files = {"train": files_of_classes(train, base, names), "test": test}
+        files |= _listed_images(base, str(val.relative_to(folder)), names, lines)
     return source_of_files(base, files, names, frame, "imagenet")
 
 
@@ -75,12 +75,12 @@ def _sorted_images(val: Path, base: Path, names: list[str]) -> Files:
     return files_of_classes(val, base, names)
 
 
-def _listed_images(base: Path, val: str, names: list[str], lines: Iterator[tuple[str, str, str]]) -> Files:
+def _listed_images(base: Path, val: str, names: list[str], lines: Iterator[tuple[str, str, str]]) -> dict[str, Files]:
     label_of = {name: label for label, name in enumerate(names)}
     listing = Listing(IMAGENET, base, len(names))
     for where, image, name in lines:
-        listing.add("test", where, f"{val}/{image}.JPEG", label_of.get(name, name))
-    return listing.files()["test"]
+        listing.add("test", where, f"{val}/{image}.JPEG", label_of.get(name, f"class {name}"))
+    return listing.files()
 
 
 def _of_devkit(meta: Path, truth: Path) -> Iterator[tuple[str, str, str]]:

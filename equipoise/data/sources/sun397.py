@@ -50,5 +50,5 @@ def sun397(size: int = 224, resize: int | None = None, root: str | Path | None =
     for part, path in (("train", train), ("test", test)):
         for where, (image,) in rows(path, 1):
             name = image.strip("/").rpartition("/")[0]
-            listing.add(part, where, image.strip("/"), label_of.get(name, name))
+            listing.add(part, where, image.strip("/"), label_of.get(name, f"class {name}"))
     return source_of_files(base, listing.files(), names, frame)

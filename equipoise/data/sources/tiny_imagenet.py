@@ -46,6 +46,6 @@ def tiny_imagenet(size: int = 64, root: str | Path | None = None) -> Source:
     label_of = {name: label for label, name in enumerate(names)}
     listing = Listing(TINY_IMAGENET, base, len(names))
     for where, (image, name, *_) in rows(annotations, 6, "\t"):
-        listing.add("test", where, f"val/images/{image}", label_of.get(name, name))
+        listing.add("test", where, f"val/images/{image}", label_of.get(name, f"class {name}"))
     training = files_of_classes(train, base, names, "classes that wnids.txt does not name")
     return source_of_files(base, {"train": training, **listing.files()}, names, size)

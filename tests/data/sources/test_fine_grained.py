@@ -93,7 +93,7 @@ def test_food101(disk, values):
         disk,
         "food101",
         "test.txt, line 1: images/waffles/9.jpg is not there",
-        "test.txt, line 2: expected a label from 0 to 1, got soup",
+        "test.txt, line 2: expected a label from 0 to 1, got class soup",
     )
     disk.lines("food-101/meta/test.txt")
     refused(disk, "food101", "has no images to test")
@@ -144,7 +144,7 @@ def test_sun397(disk, values, lists):
         disk,
         "sun397",
         "Testing_01.txt, line 2: a/abbey/sun_0.jpg is already in Training_01.txt, line 2",
-        "Testing_01.txt, line 3: expected a label from 0 to 1, got b/barn",
+        "Testing_01.txt, line 3: expected a label from 0 to 1, got class b/barn",
     )
 
 

@@ -72,12 +72,15 @@ def test_a_development_kit_that_does_not_fit(disk):
     write_flat(disk, "imagenet")
     write_devkit(disk)
     truth = f"{DEVKIT}/ILSVRC2012_validation_ground_truth.txt"
-    disk.lines(truth, "1", "4", "7", "2")
+    disk.lines(truth, "1", "4", "0", "2")
     with pytest.raises(EquipoiseError) as error:
         disk.read("imagenet", size=8)
-    assert "ground_truth.txt, line 2: expected a label from 0 to 2, got n99999999" in str(error.value)
-    assert "ground_truth.txt, line 3: expected a label from 0 to 2, got 7" in str(error.value)
+    assert "ground_truth.txt, line 2: expected a label from 0 to 2, got class n99999999" in str(error.value)
+    assert "ground_truth.txt, line 3: expected a label from 0 to 2, got class 0" in str(error.value)
     assert "line 4: val/ILSVRC2012_val_00000004.JPEG is not there" in str(error.value)
+    disk.lines(truth)
+    with pytest.raises(EquipoiseError, match="has no images to test"):
+        disk.read("imagenet", size=8)
     disk.mat(f"{DEVKIT}/meta.mat", synsets=np.zeros(3))
     with pytest.raises(EquipoiseError, match="meta.mat is damaged: expected synsets with ILSVRC2012_ID and WNID"):
         disk.read("imagenet", size=8)

@@ -54,7 +54,12 @@ def test_everything_wrong_with_a_list_is_told_at_once(written):
     written.images(["outside.png"], 1)
     (written.folder / BASE / "val/images/link.png").symlink_to(written.folder / "outside.png")
     names = ["val_0.png", "val_9.png", "val_0.png", "pipe.png", "link.png", "../../../outside.png", "val_1.png"]
-    written.lines(ANNOTATIONS, *(annotation(name, "n01") for name in names[:-1]), annotation(names[-1], "n77"))
+    written.lines(
+        ANNOTATIONS,
+        *(annotation(name, "n01") for name in names[:-1]),
+        annotation(names[-1], "n77"),
+        annotation("val_2.png", "1"),
+    )
     refused(
         written,
         "the lists of tiny_imagenet do not fit",
@@ -63,7 +68,8 @@ def test_everything_wrong_with_a_list_is_told_at_once(written):
         "line 4: val/images/pipe.png is not a regular file",
         "line 5: val/images/link.png leads out of the folder",
         "line 6: val/images/../../../outside.png leads out of the folder",
-        "line 7: expected a label from 0 to 1, got n77",
+        "line 7: expected a label from 0 to 1, got class n77",
+        "line 8: expected a label from 0 to 1, got class 1",
         "Stanford's course CS231n",
     )
 
