@@ -33,7 +33,7 @@ from .metrics.reliability import ReliabilityCurve, calibration_error_interval, r
 from .metrics.robustness import ALEXNET_ERRORS, mean_corruption_error, relative_mean_corruption_error, subset_logits
 from .metrics.scores import METRICS, Metric, evaluate
 from .metrics.temperature import fit_temperature
-from .representations.cka import MinibatchCKA, cka_matrix, linear_cka
+from .representations.cka import MinibatchCKA, cka_matrix, gram_matrix, linear_cka
 from .representations.densities import CosineDistances, cosine_distances, kernel_density
 from .representations.deviation import cross_entropy_gradients, feature_deviation, feature_gradient_norms
 from .representations.ensembles import ensemble_accuracy, ensemble_matrix, modal_prediction
@@ -89,6 +89,7 @@ __all__ = [
     "feature_gradient_norms",
     "fit_temperature",
     "frequency_groups",
+    "gram_matrix",
     "group_accuracy",
     "group_calibration_error",
     "holm",

@@ -72,8 +72,11 @@ def analyze(
     imagenet_c: Annotated[
         str | None, typer.Option(help="The folder of ImageNet-C: errors there, relative to AlexNet's.")
     ] = None,
-    images: Annotated[int, typer.Option(min=10, help="Test images to look at, at most.")] = 5000,
+    images: Annotated[
+        int, typer.Option(min=10, help="Training and test images to look at, at most, of each.")
+    ] = 10_000,
     tsne: Annotated[bool, typer.Option("--tsne", help="Draw features by t-SNE rather than by PCA.")] = False,
+    pooled: Annotated[bool, typer.Option("--pooled", help="Compare maps by their means over positions.")] = False,
     device: Device = None,
     peek: Peek = False,
 ) -> None:
@@ -89,7 +92,7 @@ def analyze(
 
     results = Results(store_in(folder), peek=peek)
     store = results.store
-    asked = Asked(images, tuple(transfer or ()), corruptions, tsne, tuple(further or ()), imagenet_c)
+    asked = Asked(images, tuple(transfer or ()), corruptions, tsne, tuple(further or ()), imagenet_c, pooled)
     with told_how_to_go_on(lambda: "Stopped; what was measured is kept."):
         analysis = analyze_study(store, asked, best_device(device), OnTerminal(console), peek=results.early)
     page = write_report(store)

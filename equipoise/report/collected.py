@@ -12,6 +12,8 @@ from ..analysis.statistics.priority import ALL_METRICS
 from ..analysis.statistics.sequential import Rounds
 from ..store import Opened, Record
 
+TOP5_CLASSES = 100  # from so many classes on the top-5 accuracy is of interest too
+
 
 @dataclass(frozen=True)
 class Estimate:
@@ -172,7 +174,9 @@ class Collected:
 
     @property
     def curve_names(self) -> tuple[str, ...]:
-        """The curves any method has, the usual ones first."""
-        usual = ["train_loss", "valid_loss", f"valid_{self.metric}", "valid_balanced_accuracy"]
+        """The curves any method has, the usual ones first; top-5 accuracy among them where classes are many."""
+        usual = ["train_loss", "valid_loss", f"valid_{self.metric}"]
+        usual += ["valid_top5"] if len(self.class_names) >= TOP5_CLASSES else []
+        usual.append("valid_balanced_accuracy")
         there = {name for method in self.methods for name in method.curves}
         return tuple([name for name in dict.fromkeys(usual) if name in there] + sorted(there - set(usual)))

@@ -55,12 +55,16 @@ class Problem:
 
 @dataclass(frozen=True)
 class Ensembles:
-    """Accuracy (M, M) of runs of two methods that vote, and of one run alone (M,)."""
+    """Accuracy (M, M) of runs of two methods that vote, and of one run alone (M,).
+
+    `agreement` (M, M) is the share of images that the votes of all runs of two methods give the same class.
+    """
 
     voters: int
     methods: tuple[str, ...]
     accuracy: Matrix
     alone: Row
+    agreement: Matrix = ()
 
 
 @dataclass(frozen=True)
@@ -84,7 +88,10 @@ class Predictions:
 
 @dataclass(frozen=True)
 class Hardness:
-    """Angular visual hardness: of all images, of those predicted right and wrong, and its density from 0 to 2."""
+    """Angular visual hardness times the number of classes: of all images, of those predicted right and wrong.
+
+    `density` is at even places from 0 to 2.
+    """
 
     mean: Estimated
     right: Estimated
@@ -109,7 +116,10 @@ class MethodLayers:
 
 @dataclass(frozen=True)
 class Likeness:
-    """CKA of the features of `runs` (R, R), of `methods` (M, M), and for each two methods of their layers (L, L')."""
+    """CKA of the features of `runs` (R, R), of `methods` (M, M), and for each two methods of their layers (L, L').
+
+    `maps` says what was done to layers that are maps: "flattened", or "pooled" to their means over positions.
+    """
 
     images: int
     runs: tuple[RunName, ...]
@@ -120,6 +130,7 @@ class Likeness:
     between: Matrix
     seeds: int
     layers: tuple[tuple[Matrix | None, ...], ...]
+    maps: str = "pooled"
 
 
 @dataclass(frozen=True)
@@ -134,18 +145,35 @@ class MethodPoints:
 
 @dataclass(frozen=True)
 class Embedding:
+    """Points of images, of which the first `training` are of the training set and the others of the test set."""
+
     kind: str  # "PCA" or "t-SNE"
     labels: tuple[int, ...]
     methods: tuple[MethodPoints, ...]
+    training: int = 0
 
 
 @dataclass(frozen=True)
 class Representations:
+    """Sparsity, hardness and CKA are of `images` test images.
+
+    Class separation, spectra and distances are of `training_images`, or, where an earlier version measured, of the same
+    test images.
+    """
+
     images: int
     methods: tuple[MethodLayers, ...]
     cka: Likeness | None
     embedding: Embedding
     class_names: tuple[str, ...]
+    training_images: int | None = None
+
+    @property
+    def separated(self) -> str:
+        """In words, which images class separation, spectra and distances are of."""
+        if self.training_images is None:
+            return f"{self.images} test images"
+        return f"{self.training_images} training images"
 
 
 # -- beyond the test set ---------------------------------------------------------------------------------------------
@@ -158,8 +186,8 @@ class MethodAccuracy:
 
 
 @dataclass(frozen=True)
-class AgainstSeparation:
-    """(class separation, accuracy) of each run, and the rank correlation of the means of so many methods."""
+class Against:
+    """(something of the run, its accuracy) of each run, and the rank correlation of the means of so many methods."""
 
     runs: dict[str, Matrix]
     rank_correlation: Number
@@ -168,13 +196,17 @@ class AgainstSeparation:
 
 @dataclass(frozen=True)
 class Transfer:
-    """Another task: on how many images a linear classifier was trained and tested."""
+    """Another task: on how many images a linear classifier was trained and tested.
+
+    Beside its accuracy, the class separation of the run's features and the run's accuracy on its own test set.
+    """
 
     task: str
     train: int
     test: int
     methods: tuple[MethodAccuracy, ...]
-    separation: AgainstSeparation | None = None
+    separation: Against | None = None
+    own_accuracy: Against | None = None
 
 
 @dataclass(frozen=True)

@@ -21,11 +21,11 @@ FEATURES = "features"  # what feeds the head, the last layer of all
 class Activations(NamedTuple):
     """A batch on its way, layer by layer, the last one `FEATURES`.
 
-    `pooled`: each layer's output as (N, c), maps by their mean over positions. `nonzero`: the share of its values,
-    before pooling, that are not exactly 0.
+    `layers`: of each layer's output (N, …) what was asked for. `nonzero`: the share of its values that are not
+    exactly 0.
     """
 
-    pooled: dict[str, Tensor]
+    layers: dict[str, Tensor]
     nonzero: dict[str, Tensor]
     output: Output
 
@@ -55,37 +55,40 @@ def layers_of(network: Network) -> dict[str, nn.Module]:
     return layers
 
 
+def pooled(x: Tensor) -> Tensor:
+    """Maps (N, c, h, w) and tokens (N, t, c) by their mean over positions, vectors as they are: (N, c)."""
+    return x.mean((2, 3)) if x.dim() == 4 else x.mean(1) if x.dim() == 3 else x.flatten(1)
+
+
 @torch.no_grad()
-def activations(run: Run, split: Split) -> Iterator[Activations]:
+def activations(
+    run: Run, split: Split, keep: Callable[[Tensor], Tensor] = pooled, batch_size: int = EVALUATION_BATCH
+) -> Iterator[Activations]:
     """The activations of the trained network of `run` on the images of `split`, a batch at a time.
 
-    Maps are pooled as they appear, so that no more than one is held, and none is changed by a later layer.
+    `keep` takes from each layer's output what is wanted as soon as it is there, so that no more than one whole map is
+    held, and none is changed by a later layer.
     """
     network = run.evaluated.eval()
-    for images in split.images.split(EVALUATION_BATCH):
+    for images in split.images.split(batch_size):
         batch = Activations({}, {}, Output(torch.empty(0)))
         with ExitStack() as hooks, run.precision():
             for name, layer in layers_of(network).items():
-                hooks.enter_context(layer.register_forward_hook(_noting(batch, name)))
+                hooks.enter_context(layer.register_forward_hook(_noting(batch, name, keep)))
             out = network.output(run.inputs(images.to(run.device)))
         if out.features is not None:
-            _note(batch, FEATURES, out.features)
+            _note(batch, FEATURES, out.features, keep)
         yield batch._replace(output=Output(run.objective.loss.link(out.logits.float()), out.features))
 
 
-def _noting(batch: Activations, name: str) -> Callable[..., None]:
+def _noting(batch: Activations, name: str, keep: Callable[[Tensor], Tensor]) -> Callable[..., None]:
     def hook(module: nn.Module, args: Any, out: Any) -> None:
         if isinstance(out, Tensor) and out.dim() > 1:
-            _note(batch, name, out)
+            _note(batch, name, out, keep)
 
     return hook
 
 
-def _note(batch: Activations, name: str, x: Tensor) -> None:
-    batch.pooled[name] = pooled(x.float())
+def _note(batch: Activations, name: str, x: Tensor, keep: Callable[[Tensor], Tensor]) -> None:
+    batch.layers[name] = keep(x.float())
     batch.nonzero[name] = x.count_nonzero() / x.numel()
-
-
-def pooled(x: Tensor) -> Tensor:
-    """Maps (N, c, h, w) and tokens (N, t, c) by their mean over positions, vectors as they are: (N, c)."""
-    return x.mean((2, 3)) if x.dim() == 4 else x.mean(1) if x.dim() == 3 else x.flatten(1)

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.datasets import load_digits
 
-from equipoise.analysis import MinibatchCKA, cka_matrix, linear_cka
+from equipoise.analysis import MinibatchCKA, cka_matrix, gram_matrix, linear_cka
 from equipoise.analysis.representations import _rows
 
 
@@ -158,6 +158,22 @@ def test_one_minibatch_is_the_debiased_cka():
     cka = MinibatchCKA()
     cka.update(xs)
     np.testing.assert_allclose(cka.compute(), cka_matrix(xs, debiased=True), rtol=1e-10)
+
+
+def test_gram_matrices_tell_all_that_it_needs():
+    rng = np.random.default_rng(0)
+    layers = [rng.normal(size=(20, 3, 4, 4)), rng.normal(size=(20, 5))]
+    by_rows, by_grams = MinibatchCKA(), MinibatchCKA()
+    for batch in (slice(0, 8), slice(8, 17), slice(17, 20)):  # the last is too small to count
+        by_rows.update([x[batch] for x in layers])
+        grams = []
+        for x in layers:
+            flat = x[batch].reshape(len(x[batch]), -1)
+            flat = flat - flat.mean(axis=0)
+            np.testing.assert_allclose(gram_matrix(x[batch]), flat @ flat.T, atol=1e-12)
+            grams.append(torch.from_numpy(flat @ flat.T))
+        by_grams.update_grams(grams)
+    np.testing.assert_allclose(by_grams.compute(), by_rows.compute(), rtol=1e-10)
 
 
 def test_minibatch_guards():

@@ -21,6 +21,17 @@ def cells(results, method):
     return {column.name: cell for column, cell in zip(table.columns, row.cells, strict=True)}
 
 
+def test_top5_accuracy_has_a_column_where_classes_are_many(results):
+    def columns(found):
+        return [column.name for column in ranked_table(found).columns]
+
+    many = replace(results, class_names=tuple(map(str, range(100))))
+    assert "top5" not in columns(results) and "top5" in columns(many)
+    assert "valid_top5" not in results.curve_names[:3]
+    methods = tuple(replace(m, curves=m.curves | {"valid_top5": m.curves["train_loss"]}) for m in many.methods)
+    assert "valid_top5" in replace(many, methods=methods).curve_names[:4]
+
+
 def test_a_row_of_the_ranking(store, demo):
     scores, reference = [], []
     for seed in range(6):

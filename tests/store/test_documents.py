@@ -21,7 +21,7 @@ from equipoise.store import (
     StudyDocument,
 )
 from equipoise.store.analysis import (
-    AgainstSeparation,
+    Against,
     ClassWeights,
     Corruptions,
     Embedding,
@@ -68,7 +68,7 @@ ANALYSIS = Analysis(
             "PCA", (0, 1), (MethodPoints("a", 0, ((0.0, 1.0), (2.0, 3.0)), 0.9),)),
         cka=Likeness(50, RUNS, PAIRS, (1, 0), TREE, ("a", "b"), PAIRS, 3, ((PAIRS, None), (None, PAIRS))),
     ),
-    transfer=(Transfer("blobs", 40, 20, (MethodAccuracy("a", E),), AgainstSeparation({"a": ((0.1, 0.9),)}, None, 1)),),
+    transfer=(Transfer("blobs", 40, 20, (MethodAccuracy("a", E),), Against({"a": ((0.1, 0.9),)}, None, 1)),),
     further=(FurtherImages("/photos", "accuracy", 9, 2, (MethodElsewhere("a", E, E, ALONE),)),),
     corruptions=Corruptions(9, "a", (MethodCorrupted("a", E, E, (E, E), {"fog": (E, ALONE)}),)),
     alpha=ExampleWeights((0.0, 1.0), 9, (MethodAlpha("b", "loss", (E, ALONE), (0.5,)),)),

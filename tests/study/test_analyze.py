@@ -18,18 +18,28 @@ from typer.testing import CliRunner
 from equipoise.analysis import ensemble_matrix
 from equipoise.cli import app
 from equipoise.core import EquipoiseError
-from equipoise.data import CORRUPTIONS, load_task
+from equipoise.data import CORRUPTIONS, Split, load_task
 from equipoise.imbalance.weightings.effective_number import effective_number
 from equipoise.report import write_report
 from equipoise.store import Analysis, Store
 from equipoise.study import Asked, How, Interrupted, Listener, Study, analyze_study, jobs_of
 from equipoise.study.probe import analysis_markdown
 from equipoise.study.probe import elsewhere as elsewhere_module
+from equipoise.study.probe import measure as measure_module
 from equipoise.study.probe import probe as analyze
-from equipoise.study.probe.measure import measure
+from equipoise.study.probe.measure import bandwidth, measure
 from equipoise.study.probe.predictions import between_methods
 from equipoise.study.probe.predictor import predictor_of
-from equipoise.study.probe.subjects import Subject, drawn, estimate, few_of, network_of, plain, subjects_of
+from equipoise.study.probe.subjects import (
+    Subject,
+    drawn,
+    drawn_by_class,
+    estimate,
+    few_of,
+    network_of,
+    plain,
+    subjects_of,
+)
 from equipoise.study.probe.transfer import Other, fit_images
 from equipoise.study.run.job import do
 from equipoise.train import Recipe, predict
@@ -140,6 +150,18 @@ def test_votes_counted_by_hand(seeds):
     assert found[0, 1] == found[1, 0] == pytest.approx(both)
 
 
+def test_how_often_votes_of_two_methods_agree(analyzed):
+    store, found = analyzed
+    votes = []
+    for method in ("plain", "weighted", "weighing"):
+        preds = np.stack([store.test_sealed(s.key)["logits"].argmax(1) for s in runs_of(store, method)])
+        # of equals the first voter's: Counter keeps the order in which it met them
+        votes.append([Counter(column).most_common(1)[0][0] for column in preds.T.tolist()])
+    for i, j in itertools.combinations(range(3), 2):
+        same = np.mean([a == b for a, b in zip(votes[i], votes[j], strict=True)])
+        assert found["predictions"]["ensembles"]["agreement"][i][j] == pytest.approx(same, abs=1e-6)
+
+
 def test_two_voters_are_no_ensemble(analyzed, store):
     assert analyzed[1]["predictions"]["ensembles"]["voters"] == 3
     study = store.read_json("study.json")
@@ -163,17 +185,17 @@ def pairs_separation(features, labels):
     return 1 - within / np.mean(list(means.values()))
 
 
-def test_separation_of_the_features_by_all_pairs(analyzed):
-    """The features stored at training are those that the reloaded networks give, and their R² is the formula's."""
+def test_separation_of_the_training_features_by_all_pairs(analyzed):
     store, found = analyzed
-    rows = torch.randperm(539, generator=torch.Generator().manual_seed(0))[:200].numpy()
     layers = found["representations"]
-    assert layers["images"] == 200
+    assert layers["images"] == 200 and layers["training_images"] < 200  # all there are
     for method in layers["methods"]:
         own = []
         for subject in runs_of(store, method["name"]):
-            test = store.test_sealed(subject.key)
-            own.append(pairs_separation(test["features"][rows].astype(float), test["labels"][rows]))
+            network = network_of(store, subject.record, CPU)
+            train = predict(network, network.task.train)
+            assert layers["training_images"] == len(train["labels"])
+            own.append(pairs_separation(train["features"].astype(float), train["labels"]))
         e = method["separation"]["cosine"][-1]
         assert e["n"] == 3 and e["mean"] == pytest.approx(np.mean(own), abs=1e-3)
         half = 4.302653 * np.std(own, ddof=1) / math.sqrt(3)  # Student's t with two degrees of freedom
@@ -223,6 +245,42 @@ def test_likeness_of_features_by_gram_matrices(analyzed):
     assert corner == pytest.approx(np.mean(unlike), abs=1e-4) == pytest.approx(cka["between"][0][1], abs=1e-4)
 
 
+@pytest.mark.parametrize("pooled", [False, True])
+def test_likeness_of_maps_value_by_value_or_by_their_means(store, pooled):
+    cka = run(store, Asked(images=60, pooled=pooled))["representations"]["cka"]
+    assert cka["maps"] == ("pooled" if pooled else "flattened")
+
+    def stage1(subject):
+        network = network_of(store, subject.record, CPU)
+        body, images = network.network.eval().double(), drawn(network.task.test, 60).images
+        with torch.no_grad():
+            maps = body.stage1(body.stem(network.inputs(images).double()))
+        return (maps.mean((2, 3)) if pooled else maps.flatten(1)).numpy()
+
+    plain, weighted = ([stage1(s) for s in runs_of(store, name)] for name in ("plain", "weighted"))
+    unlike = [gram_cka(plain[i], weighted[j]) for i in range(3) for j in range(3) if i != j]
+    assert cka["layers"][0][1][1][1] == pytest.approx(np.mean(unlike), abs=2e-3)
+
+
+def test_hardness_has_the_bandwidth_of_the_paper(analyzed):
+    assert bandwidth(50_000) == pytest.approx(1000 * 5e-6)  # of hardness times 1000 classes
+    store, found = analyzed
+    rows = torch.randperm(539, generator=torch.Generator().manual_seed(0))[:200].numpy()
+    at, densities = np.linspace(0, 2, 401), []
+    for subject in runs_of(store, "plain"):
+        test = store.test_sealed(subject.key)
+        x, y = test["features"][rows].astype(float), test["labels"][rows]
+        w = network_of(store, subject.record, CPU).network.head.weight.detach().double().numpy()
+        cosines = (x / np.linalg.norm(x, axis=1)[:, None]) @ (w / np.linalg.norm(w, axis=1)[:, None]).T
+        angles = np.arccos(cosines)
+        relative = 10 * angles[np.arange(200), y] / angles.sum(axis=1)
+        h = 5e-3 * (50_000 / 200) ** 0.2
+        bumps = np.exp(-((at[:, None] - relative) ** 2) / (2 * h * h)) / (h * math.sqrt(2 * math.pi))
+        densities.append(bumps.mean(axis=1))
+    found = found["representations"]["methods"][0]["hardness"]["density"]
+    np.testing.assert_allclose(found, np.mean(densities, axis=0), atol=0.02 * np.max(densities))
+
+
 def test_post_hoc_runs_have_predictions_and_no_network(analyzed):
     _, found = analyzed
     assert found["predictions"]["methods"] == ["plain", "weighted", "weighing"]
@@ -230,18 +288,41 @@ def test_post_hoc_runs_have_predictions_and_no_network(analyzed):
     assert [m["name"] for m in found["transfer"][0]["methods"]] == ["plain", "weighted"]
 
 
-def test_features_are_drawn_with_the_labels_of_their_images(analyzed):
-    _, found = analyzed
-    embedding = found["representations"]["embedding"]
-    test = load_task("digits").test
-    assert embedding["labels"] == drawn(test, 200).labels.tolist()
-    assert embedding["kind"] == "PCA" and all(len(m["points"]) == 200 for m in embedding["methods"])
-    assert all(0 < m["share"] <= 1 for m in embedding["methods"])
+def test_training_and_test_features_are_drawn_together(analyzed):
+    """Principal components of both parts: of two points the distance is no more than that of their features."""
+    store, found = analyzed
+    embedding, subject = found["representations"]["embedding"], runs_of(store, "plain")[0]
+    network = network_of(store, subject.record, CPU)
+    splits = network.task.train, drawn(network.task.test, 200)
+    n = embedding["training"]
+    assert n == len(splits[0]) and len(embedding["labels"]) == n + 200
+    counts = [np.bincount(part, minlength=10) for part in (embedding["labels"][:n], embedding["labels"][n:])]
+    for split, count in zip(splits, counts, strict=True):
+        np.testing.assert_array_equal(count, np.bincount(split.labels, minlength=10))
+    x = np.concatenate([predict(network, split)["features"].astype(float) for split in splits])
+    spread = np.linalg.svd(x - x.mean(axis=0), compute_uv=False)
+    (first, _) = embedding["methods"]
+    points = np.array(first["points"])
+    assert embedding["kind"] == "PCA" and first["share"] == pytest.approx(
+        (spread[:2] ** 2).sum() / (spread**2).sum(), abs=1e-3
+    )
+    lengths = np.sqrt((points**2).sum(axis=0))
+    assert lengths[1] / lengths[0] == pytest.approx(spread[1] / spread[0], abs=1e-3)
+
+
+def test_rare_classes_are_among_the_points(monkeypatch):
+    monkeypatch.setattr(measure_module, "EMBEDDED", 12)
+    labels = torch.tensor([0] * 30 + [1] * 30 + [2] * 3)
+    few = measure_module._few(torch.arange(63.0)[:, None], labels)
+    assert torch.bincount(few.labels).tolist() == [5, 4, 3]
+    assert torch.equal(labels[few.x[:, 0].long()], few.labels)
 
 
 def test_points_by_tsne(store):
     embedding = run(store, Asked(images=60, tsne=True))["representations"]["embedding"]
     assert embedding["kind"] == "t-SNE" and np.isfinite(embedding["methods"][0]["points"]).all()
+    points = embedding["methods"][0]["points"]
+    assert 50 < embedding["training"] < 70 and len(points) == embedding["training"] + 60  # shares of classes, rounded
 
 
 @pytest.mark.parametrize(
@@ -260,7 +341,7 @@ def test_every_kind_of_network_is_reloaded_as_it_was(tmp_path, options):
     kept, now = store.test_sealed(recipe.key), predict(again, again.task.test)
     assert np.allclose(now["features"], kept["features"], atol=1e-2)
     assert np.mean(now["logits"].argmax(1) == kept["logits"].argmax(1)) > 0.99
-    names = measure(again, drawn(again.task.test, 40), _folder(store))["layers"]
+    names = measure(again, again.task.train, drawn(again.task.test, 40), _folder(store))["layers"]
     assert names[-1] == "features" and len(names) > 3
 
 
@@ -281,6 +362,16 @@ def test_transfer_says_of_how_many_images(analyzed):
     e = analyzed[1]["representations"]["methods"][0]["separation"]["cosine"][-1]
     assert np.mean([x for x, _ in points]) == pytest.approx(e["mean"], abs=1e-5)
     assert part["separation"]["rank_correlation"] is None  # of two methods there is none
+
+
+def test_transfer_stands_beside_separation_and_the_accuracy_at_home(analyzed):
+    store, found = analyzed
+    (transfer,) = found["transfer"]
+    for name, points in transfer["own_accuracy"]["runs"].items():
+        own = [store.test_sealed(s.key) for s in runs_of(store, name)]
+        right = [np.mean(test["logits"].argmax(1) == test["labels"]) for test in own]
+        assert [x for x, _ in points] == pytest.approx(right, abs=1e-5)
+        assert [y for _, y in points] == [y for _, y in transfer["separation"]["runs"][name]]
 
 
 def test_images_are_made_to_fit():
@@ -411,7 +502,16 @@ def test_the_key_table(analyzed):
     ]  # fmt: skip
     row = next(line for line in text.splitlines() if line.startswith("| plain"))
     assert re.search(r"0\.\d{3} ± 0\.\d{3}", row) and "100.0 ± 0.0" in row and re.search(r"weigh\w+ \d\d\.\d", row)
-    assert "over 3 seeds" in text and "on 200 test images" in text
+    assert "over 3 seeds" in text and "training images" in text
+
+
+def test_no_class_gets_lost_when_training_images_are_drawn():
+    labels = torch.tensor([0] * 600 + [1] * 60 + [2] * 3 + [3])
+    split = Split(torch.arange(664, dtype=torch.int32).view(-1, 1, 1, 1), labels)
+    few = drawn_by_class(split, 66)
+    assert torch.bincount(few.labels).tolist() == [60, 6, 2, 1]
+    assert torch.equal(few.labels, labels[few.images.flatten().long()]) and len(few.images.unique()) == 69
+    assert len(drawn_by_class(split, 1000)) == 664
 
 
 def test_estimates_and_draws():

@@ -30,14 +30,14 @@ def test_they_are_those_of_the_network(run):
     split = run.task.test.take(torch.arange(40))
     (batch,) = activations(run, split)
     maps = by_hand(run, split.images)
-    assert list(batch.pooled) == [*maps, FEATURES]
+    assert list(batch.layers) == [*maps, FEATURES]
     for name, x in maps.items():
         rows = torch.stack([torch.stack([channel.double().mean() for channel in image]) for image in x])
-        assert torch.allclose(batch.pooled[name].double(), rows, atol=1e-6)
+        assert torch.allclose(batch.layers[name].double(), rows, atol=1e-6)
         zeros = sum(int(v == 0) for v in x.flatten().tolist())
         assert float(batch.nonzero[name]) == pytest.approx(1 - zeros / x.numel(), abs=1e-6)
         assert 0 < zeros < x.numel()
-    assert torch.equal(batch.pooled[FEATURES], batch.output.features)
+    assert torch.equal(batch.layers[FEATURES], batch.output.features)
     with torch.no_grad():
         assert torch.allclose(batch.output.logits, run.evaluated(run.inputs(split.images)))
 
@@ -62,7 +62,7 @@ def test_a_later_layer_does_not_change_an_earlier_one(run):
     finally:
         network.stage3 = kept
     assert float(batch.nonzero["stage2.0"]) > 0
-    assert batch.pooled["stage2.0"].abs().sum() > 0
+    assert batch.layers["stage2.0"].abs().sum() > 0
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from .._kinds import Array, as_tensor, either_kind, to_numpy
+from .._kinds import Array, as_tensor, double, either_kind, to_numpy
 from ._rows import lengths, mean_row, pieces, rows_at_once, rows_of, sum_of_squares
 
 Layers = Sequence[Any]  # arrays or tensors, each (N, d) or (N, c, h, w)
@@ -79,6 +79,17 @@ def cka_matrix(xs: Layers, ys: Layers | None = None, debiased: bool = False) -> 
     return _answer(_alignment(_debias(plain, *squares), plain), tensors)
 
 
+@either_kind
+def gram_matrix(x: Array) -> Any:
+    """Products of all pairs of centred rows: (N, d) -> (N, N) in float64, for `MinibatchCKA`. Maps are flattened.
+
+    >>> gram_matrix([[1.0], [3.0]])
+    array([[ 1., -1.],
+           [-1.,  1.]])
+    """
+    return _gram(rows_of(x, "x"))
+
+
 class MinibatchCKA:
     r"""Debiased `cka_matrix` of more samples than fit in memory, from the HSIC of each batch.
 
@@ -111,10 +122,21 @@ class MinibatchCKA:
         """Add a batch of each representation: of `xs` and of `ys`, or of `xs` to be compared among themselves."""
         left, right, tensors = _given(xs, ys)
         self.tensors |= tensors
-        if len(left[0]) < 4:
-            return
         x = torch.stack([_gram(rows) for rows in left])
-        y = x if right is None else torch.stack([_gram(rows) for rows in right])
+        self._add(x, x if right is None else torch.stack([_gram(rows) for rows in right]))
+
+    def update_grams(self, grams: Sequence[Tensor]) -> None:
+        """Add a batch by the `gram_matrix` (n, n) of each representation, to be compared among themselves.
+
+        A Gram matrix takes less room than maps have values, so these need not be kept.
+        """
+        self.tensors = True
+        x = double(torch.stack(list(grams)))
+        self._add(x, x)
+
+    def _add(self, x: Tensor, y: Tensor) -> None:
+        if x.shape[1] < 4:
+            return
         plain = _Products(x.flatten(1) @ y.flatten(1).T, x.square().sum(dim=(1, 2)), y.square().sum(dim=(1, 2)))
         debiased = _debias(plain, x.diagonal(dim1=1, dim2=2), y.diagonal(dim1=1, dim2=2))
         self.plain, self.debiased = _sum(self.plain, plain), _sum(self.debiased, debiased)

@@ -133,17 +133,24 @@ def feature_maps(
     points: Mapping[str, Rows],
     labels: Sequence[int],
     classes: Sequence[str],
+    training: int = 0,
     wide: bool = True,
 ) -> Markup:
-    """Points of images, coloured by class, with the names of classes at their medians where they are few."""
+    """Points of images, coloured by class, with the names of classes at their medians where they are few.
+
+    Where the first `training` points are of training images, these are dots, and the others, of test images, crosses.
+    """
+    unlike = 0 < training < len(labels)
 
     def draw(method: Method, x: float, y: float, side: float) -> list[Markup]:
         across, up = _square(points[method.name], x, y, side)
         places = [(across(a), up(b)) for a, b in points[method.name]]
         parts = [tag("rect", class_="frame", x=x, y=y, width=side, height=side)]
         for c in sorted(set(labels)):
-            own = [p for p, label in zip(places, labels, strict=True) if label == c]
-            parts.append(_dots(c, own))
+            own = [(p, i < training) for i, (p, label) in enumerate(zip(places, labels, strict=True)) if label == c]
+            parts.append(_dots(c, [p for p, trained in own if trained or not unlike]))
+            if unlike:
+                parts.append(_crosses(c, [p for p, trained in own if not trained]))
         if len(set(labels)) <= NAMED_CLASSES:
             parts += [
                 _class_name(classes[c], [p for p, own in zip(places, labels, strict=True) if own == c])
@@ -169,6 +176,11 @@ def _dots(c: int, places: Sequence[tuple[float, float]]) -> Markup:
     d = "".join(f"M{x:.4g},{y:.4g}h0" for x, y in places)
     again = " square" if c // 7 % 2 else ""
     return tag("path", class_=f"points k{c % 7 + 1}{again}", d=d)
+
+
+def _crosses(c: int, places: Sequence[tuple[float, float]]) -> Markup:
+    d = "".join(f"M{x - 1.8:.4g},{y - 1.8:.4g}l3.6,3.6m0-3.6l-3.6,3.6" for x, y in places)
+    return tag("path", class_=f"crosses k{c % 7 + 1}", d=d)
 
 
 def _class_name(name: str, places: Sequence[tuple[float, float]]) -> Markup:

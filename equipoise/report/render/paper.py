@@ -17,7 +17,7 @@ from ...core import EquipoiseError
 from ...core.escaping import csv_cell
 from ..collect import flat
 from ..collected import Collected, Estimate, Method
-from .tables import SHORT, USUAL, Cell
+from .tables import SHORT, Cell, usual_metrics
 from .words import UNKNOWN, heading, title_of, value
 
 
@@ -34,7 +34,7 @@ class Grid:
 
 def paper_table(results: Collected) -> Grid:
     """Methods × metrics, the study's own metric first, in the order of the ranking."""
-    metrics = [results.metric, *(metric for metric in USUAL if metric != results.metric)]
+    metrics = usual_metrics(results)
     metrics = [metric for metric in metrics if any(m.estimates[metric].n for m in results.methods)]
     rows = [
         (Cell(m.name), *(_cell(m, metric) for metric in metrics), *_identity([m.result.n], m.parameters, [m]))

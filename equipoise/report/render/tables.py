@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from ...analysis import METRICS
 from ...analysis.statistics.priority import ALL_METRICS
 from ...core.escaping import csv_cell
-from ..collected import Collected, Estimate, Method
+from ..collected import TOP5_CLASSES, Collected, Estimate, Method
 from ..pairs import Pair
 from .words import UNKNOWN, heading, interval, p_value, title_of, value
 
@@ -71,7 +71,7 @@ class Table:
 
 def ranked_table(results: Collected) -> Table:
     """Rank, tier and method; the study's metric and the difference to the baseline; the other metrics; the network."""
-    others = [metric for metric in USUAL if metric != results.metric]
+    _, *others = usual_metrics(results)
     paired = "mean difference over the seeds both have, with its 95 % interval"
     tested = "sign-flip test of the paired differences, adjusted for the number of methods"
     columns = [
@@ -88,6 +88,13 @@ def ranked_table(results: Collected) -> Table:
         Column("key", "Key", "of the first seed's run, its folder in the store", numeric=False),
     ]
     return Table(tuple(columns), tuple(Row(m, _cells(m, results.metric, others)) for m in results.methods))
+
+
+def usual_metrics(results: Collected) -> list[str]:
+    """The study's own metric, then the others for which a table has room."""
+    top5 = ("top5",) if len(results.class_names) >= TOP5_CLASSES else ()
+    first, *rest = USUAL
+    return list(dict.fromkeys((results.metric, first, *top5, *rest)))
 
 
 def _metric_column(metric: str) -> Column:

@@ -7,7 +7,15 @@ import math
 from ...analysis.statistics.priority import ALL_METRICS
 
 UNKNOWN = "–"
-HEADINGS = {"worst_class": "Worst class", "many": "Many", "medium": "Medium", "few": "Few", "nll": "NLL", "ece": "ECE"}
+HEADINGS = {
+    "top5": "Top-5",
+    "worst_class": "Worst class",
+    "many": "Many",
+    "medium": "Medium",
+    "few": "Few",
+    "nll": "NLL",
+    "ece": "ECE",
+}
 
 
 def number(value: float, digits: int = 1, sign: bool = False) -> str:

@@ -8,7 +8,7 @@ from pathlib import PurePath
 from markupsafe import Markup
 
 from ...analysis.statistics.priority import ALL_METRICS
-from ...store.analysis import AgainstSeparation, Corruptions, FurtherImages, Transfer
+from ...store.analysis import Against, Corruptions, FurtherImages, Transfer
 from ..collected import Collected
 from ..figures.heat import Shades, named_rows
 from ..figures.lines import Axis, Values, line_panel, rows_panel
@@ -33,14 +33,19 @@ def transfer(found: Sequence[Transfer], results: Collected) -> Section | None:
             )
         )
         if part.separation:
-            figures.append(_against_separation(results, part.separation, name))
+            figures.append(_against(results, part.separation, name, "Class separation R² of the features"))
+        if part.own_accuracy:
+            figures.append(
+                _against(results, part.own_accuracy, name, "Accuracy on the study's own test images, %", 100)
+            )
     sentence = "What the features are worth to other data, on which a linear classifier of them is trained and no more."
     return whole("transfer", "Transfer", sentence, figures)
 
 
-def _against_separation(results: Collected, found: AgainstSeparation, name: str) -> Markup:
-    pairs = {n: [(number(x), number(y)) for x, y in points] for n, points in found.runs.items()}
-    figure = scatter_panel(results, f"Accuracy on {name}, %", "Class separation R² of the features", pairs, 100)
+def _against(results: Collected, found: Against, name: str, words: str, factor: float = 1) -> Markup:
+    """Accuracy elsewhere against another number of the runs, times `factor`, that `words` name."""
+    pairs = {n: [(factor * number(x), number(y)) for x, y in points] for n, points in found.runs.items()}
+    figure = scatter_panel(results, f"Accuracy on {name}, %", words, pairs, 100)
     rho, n = found.rank_correlation, found.methods
     said = "" if rho is None else f" Rank correlation of the means of {n} methods: {rho:+.2f}.".replace("-", "−")
     return captioned(figure, f"A small dot for each run, a large mark for each method's mean.{said}")

@@ -35,17 +35,18 @@ def representations(found: Representations, results: Collected) -> Section | Non
     methods = {m.name: m for m in found.methods}
     panels, large = _likeness(results, methods, found.cka)
     figures = [
-        *_by_layer(results, methods, found.images),
+        *_by_layer(results, methods, found.separated),
         *panels,
         *(_spectrum(results, methods, kind, words) for kind, words in SPECTRA.items()),
         _hardness(results, methods),
         *large,
-        _distances(results, methods),
+        _distances(results, methods, found.separated),
         _points(results, found.embedding, found.class_names),
     ]
     sentence = (
-        f"What the trained networks make of {found.images} test images. A layer is the output of a block, averaged "
-        "over positions; features feed the head. Post-hoc methods change outputs only, and have no line of their own."
+        f"What the trained networks make of images. Class separation, spectra and distances are of {found.separated}, "
+        f"all else of {found.images} test images. A layer is the output of a block; features feed the head. Post-hoc "
+        "methods change outputs only, and have no line of their own."
     )
     return whole("representations", "Representations", sentence, figures)
 
@@ -56,7 +57,7 @@ def layers_axis(results: Collected, methods: Mapping[str, MethodLayers]) -> Axis
     return Axis.named([name.removeprefix("body.") for name in first.layers])
 
 
-def _by_layer(results: Collected, methods: Mapping[str, MethodLayers], images: int) -> list[Markup]:
+def _by_layer(results: Collected, methods: Mapping[str, MethodLayers], images: str) -> list[Markup]:
     axis = layers_axis(results, methods)
     separation = {name: curve_of(m.separation["cosine"], axis) for name, m in methods.items()}
     nonzero = {name: curve_of(m.nonzero, axis) for name, m in methods.items()}
@@ -70,8 +71,8 @@ def _by_layer(results: Collected, methods: Mapping[str, MethodLayers], images: i
     return [
         captioned(
             line_panel(results, "Class separation R² by layer", axis, separation, R2),
-            f"By cosine distance: 1 where each class is one direction, 0 where classes are not apart; {over}, "
-            f"{images} images.",
+            f"By cosine distance, maps averaged over positions: 1 where each class is one direction, 0 where classes "
+            f"are not apart; {over}, {images}.",
         ),
         captioned(
             rows_panel(results, "Class separation R² of the features", last, R2),
@@ -83,7 +84,8 @@ def _by_layer(results: Collected, methods: Mapping[str, MethodLayers], images: i
         ),
         captioned(
             line_panel(results, "Values that are not zero, %", axis, nonzero, SHARE),
-            f"Of a layer's values after its ReLU; features are averaged over positions before. {over.capitalize()}.",
+            f"Of a layer's values after its ReLU, on test images; features are averaged over positions before. "
+            f"{over.capitalize()}.",
         ),
     ]
 
@@ -102,11 +104,12 @@ def _likeness(
     shades = Shades.of(without_diagonal(features))
     every = captioned(
         both(lambda wide: cluster_plot(results, "CKA of the features of two runs", tree, shades, wide)),
-        f"How alike the features of {len(runs)} runs are on {cka.images} images: 1 if one is the other but for "
+        f"How alike the features of {len(runs)} runs are on {cka.images} test images: 1 if one is the other but for "
         "rotation and scale. Like runs stand side by side.",
     )
     pairs = _layer_pairs(results, methods, cka)
-    over = f"mean over pairs of runs of unlike seeds, of {seeds(cka.seeds)} each, {cka.images} images"
+    averaged = ", maps averaged over positions" if cka.maps == "pooled" else ""
+    over = f"mean over pairs of runs of unlike seeds, of {seeds(cka.seeds)} each, {cka.images} images{averaged}"
     maps = captioned(
         both(lambda wide: layer_maps(results, "CKA of layers with those of the baseline", pairs, wide)),
         f"Upwards the layers of a method, to the right those of {results.baseline}, from faint (0, unlike) to full (1, "
@@ -171,15 +174,15 @@ def _hardness(results: Collected, methods: Mapping[str, MethodLayers]) -> Markup
     )
 
 
-def _distances(results: Collected, methods: Mapping[str, MethodLayers]) -> Markup:
+def _distances(results: Collected, methods: Mapping[str, MethodLayers], images: str) -> Markup:
     within, between = (
         {name: row_of(m.distances[kind]) for name, m in methods.items()} for kind in ("within", "between")
     )
-    images = next(iter(methods.values())).pairs_of
+    paired, which = next(iter(methods.values())).pairs_of, images.partition(" ")[2]
     title = "Cosine distance of the features of two images"
     return captioned(
         both(lambda wide: distance_densities(results, title, within, between, wide)),
-        f"Filled: images of one class; line: of two classes; all pairs of {images} images, mean over seeds. Heights "
+        f"Filled: images of one class; line: of two classes; all pairs of {paired} {which}, mean over seeds. Heights "
         "are square roots of densities, so that tails can be seen. The less overlap, the further apart the classes.",
     )
 
@@ -189,8 +192,10 @@ def _points(results: Collected, found: Embedding, classes: Sequence[str]) -> Mar
     shares = [100 * m.share for m in found.methods if m.share is not None]
     kept = f" They hold {min(shares):.0f} to {max(shares):.0f} % of the variance." if shares else ""
     how = "along the two directions of largest variance" if found.kind == "PCA" else "in two dimensions by t-SNE"
-    title = f"Features of test images, {found.kind}"
+    which = "training and test" if found.training else "test"
+    marks = f" Dots are {found.training} training images, crosses are test images." if found.training else ""
+    title = f"Features of {which} images, {found.kind}"
     return captioned(
-        both(lambda wide: feature_maps(results, title, points, found.labels, classes, wide)),
-        f"{len(found.labels)} images {how}, coloured by class, of each method's first seed.{kept}",
+        both(lambda wide: feature_maps(results, title, points, found.labels, classes, found.training, wide)),
+        f"{len(found.labels)} images {how}, coloured by class, of one seed of each method.{marks}{kept}",
     )

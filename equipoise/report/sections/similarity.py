@@ -10,7 +10,7 @@ from ...store.analysis import Ensembles, Matrix, Predictions
 from ..collected import Collected
 from ..figures.heat import Clustered, Shades, cluster_plot, method_matrix
 from ..render.svg import both
-from ._reading import NONE, captioned, numbers, row_of, whole, without_diagonal
+from ._reading import captioned, numbers, row_of, whole, without_diagonal
 from .section import Section
 
 
@@ -43,7 +43,7 @@ def similarity(found: Predictions, results: Collected) -> Section | None:
             between["same_error"],
             f"Of those of {images} images that both runs get wrong, the share they take for the same class; {over}.",
         ),
-        _ensembles(results, found.ensembles, images),
+        *_ensembles(results, found.ensembles, images),
     ]
     sentence = (
         "Whether methods differ in what they predict, beyond how often they are right. Runs that make the same errors "
@@ -57,9 +57,9 @@ def _methods(results: Collected, title: str, names: Sequence[str], matrix: Matri
     return captioned(method_matrix(results, title, names, values, Shades.of(values, 100, 1)), sentence)
 
 
-def _ensembles(results: Collected, found: Ensembles | None, images: int) -> Markup:
+def _ensembles(results: Collected, found: Ensembles | None, images: int) -> list[Markup]:
     if found is None:
-        return NONE
+        return []
     alone = row_of(found.alone)
     sentence = (
         f"Accuracy of {found.voters} runs that vote, about half of each method, on {images} test images; on the "
@@ -67,4 +67,11 @@ def _ensembles(results: Collected, found: Ensembles | None, images: int) -> Mark
         f"{100 * max(alone):.1f} % by method."
     )
     title = f"Accuracy of ensembles of {found.voters}, %"
-    return _methods(results, title, found.methods, found.accuracy, sentence)
+    figures = [_methods(results, title, found.methods, found.accuracy, sentence)]
+    if found.agreement:
+        apart = tuple(tuple(v if i != j else None for j, v in enumerate(row)) for i, row in enumerate(found.agreement))
+        said = (
+            f"Share of {images} test images that the votes of {found.voters} runs of two methods give the same class."
+        )
+        figures.append(_methods(results, f"Same vote of {found.voters} runs, %", found.methods, apart, said))
+    return figures

@@ -1,7 +1,8 @@
-"""Features in two dimensions, for the eye: principal components, or t-SNE of a few images."""
+"""Features in two dimensions, for the eye: principal components, or t-SNE, of training and test images together."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
@@ -9,28 +10,36 @@ import numpy as np
 from ...analysis.representations.projection import principal_components
 from ...store import Store
 from ...store.analysis import Embedding, MethodPoints
+from .kept import Kept
 from .representations import Found
-from .subjects import Subject, by_method, layers_file
+from .subjects import Subject
 
-POINTS = 600  # drawn of each run
-MOST_FOR_TSNE = 2000
-
-
-def embed(store: Store, subjects: Sequence[Subject], found: Found, labels: np.ndarray, tsne: bool) -> Embedding:
-    """The features of each method's first run as points (n, 2), with the labels of their images."""
-    methods = []
-    for name, group in by_method(subjects).items():
-        numbers = found[group[0].key]
-        columns = np.load(layers_file(store, group[0].key), mmap_mode="r", allow_pickle=False)
-        x = np.array(columns[:MOST_FOR_TSNE, -numbers["widths"][-1] :], dtype=np.float64)
-        points, share = (_tsne(x), None) if tsne else principal_components(x)
-        methods.append(MethodPoints(name, group[0].seed, points[:POINTS].round(4).tolist(), share))
-    return Embedding("t-SNE" if tsne else "PCA", labels[:POINTS].tolist(), tuple(methods))
+POINTS = 300  # drawn of train, and of test
 
 
-def _tsne(x: np.ndarray) -> np.ndarray:
+def embed(store: Store, subjects: Sequence[Subject], found: Found, tsne: bool) -> Embedding:
+    """The features of a run of each method as points (n, 2), with the labels of their images, training first.
+
+    All runs are of one seed, and so of the same images: the seed that most methods have.
+    """
+    seed = Counter(subject.seed for subject in subjects).most_common(1)[0][0]
+    methods: list[MethodPoints] = []
+    for subject in subjects:
+        if subject.seed == seed:
+            kept = Kept(store, subject.key, found[subject.key])
+            train, test = kept.features("train"), kept.features("test")
+            points, share = _in_two_dimensions(np.concatenate([train.x, test.x]), tsne)
+            drawn = np.concatenate([points[: len(train.x)][:POINTS], points[len(train.x) :][:POINTS]])
+            methods.append(MethodPoints(subject.method, seed, drawn.round(4).tolist(), share))
+    labels = (*train.labels[:POINTS].tolist(), *test.labels[:POINTS].tolist())
+    return Embedding("t-SNE" if tsne else "PCA", labels, tuple(methods), len(train.labels[:POINTS]))
+
+
+def _in_two_dimensions(x: np.ndarray, tsne: bool) -> tuple[np.ndarray, float | None]:
+    """Points (N, 2), and the share of the variance that they hold, where that means something."""
+    if not tsne:
+        return principal_components(x)
     from sklearn.manifold import TSNE  # slow to import
 
     perplexity = min(30.0, (len(x) - 1) / 3)
-    points: np.ndarray = TSNE(2, perplexity=perplexity, init="pca", random_state=0).fit_transform(x)
-    return points
+    return TSNE(2, perplexity=perplexity, init="pca", random_state=0).fit_transform(x), None

@@ -1,9 +1,12 @@
-"""One run's representation of test images in numbers, layer by layer."""
+"""One run's representation of images in numbers, layer by layer.
+
+As in the loss functions paper: class separation, spectra and distances are of training images; sparsity, angular visual
+hardness and what is compared between runs (CKA) are of test images.
+"""
 
 from __future__ import annotations
 
-import io
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -16,113 +19,160 @@ from ...analysis import (
     class_centroids,
     class_separation,
     cosine_distances,
+    gram_matrix,
     kernel_density,
     singular_values,
 )
-from ...core.files import checksum, write_whole
 from ...data import Split
 from ...store import Store
 from ...train import Run
-from ...train.layers import FEATURES, Activations, activations
-from .subjects import Numbers, layers_file
+from ...train.layers import FEATURES, Activations, activations, pooled
+from .kept import Features, Grams, write_kept
+from .subjects import Numbers, place_in_class
 
-KEPT = 2000  # images whose activations are kept on disk, for comparisons between runs
-PAIRED = 2000  # images between which all distances are taken
+COMPARED = 2000  # test images of which layers are compared between runs
+BATCH = 250  # images whose similarities to each other are held at a time
+EMBEDDED = 1000  # images of train, and of test, whose features are kept to be drawn
+PAIRED = 10_000  # images between which all distances are taken, as in the paper
 BINS = 80
 SPECTRUM = 256  # singular values kept at most
 DISTANCES = ("cosine", "euclidean")
-HARDNESS = torch.linspace(0, 2, BINS + 1, dtype=torch.float64)  # angular visual hardness times the number of classes
-BANDWIDTH = 0.03
+HARDNESS = torch.linspace(0, 2, 401, dtype=torch.float64)  # angular visual hardness times the number of classes
+BANDWIDTH, BANDWIDTH_IMAGES = 5e-3, 50_000  # the paper's: 5e-6 for as many images of 1000 classes
 
 
-def measure(run: Run, split: Split, store: Store) -> Numbers:
-    """Class separation and sparsity of each layer, and the geometry of the features that feed the head.
+def measure(run: Run, train: Split, test: Split, store: Store, flattened: bool = True) -> Numbers:
+    """The numbers of a run; what is compared between runs goes to its file of `kept`.
 
-    The pooled activations of the first `KEPT` images go to `layers_file`.
+    `flattened` compares maps value by value, else by their means over positions.
     """
-    seen = Seen(run.task.num_classes)
-    start = 0
-    for batch in activations(run, split):
-        stop = start + len(batch.output.logits)
-        seen.add(batch, split.labels[start:stop])
-        start = stop
-    columns = torch.cat([torch.cat(rows)[:KEPT] for rows in seen.kept.values()], dim=1).half()
-    buffer = io.BytesIO()
-    np.save(buffer, columns.numpy(), allow_pickle=False)
-    write_whole(layers_file(store, run.recipe.key), buffer.getvalue())
-    kept = {"kept": len(columns), "kept_checksum": checksum(buffer.getvalue())}
-    features, right = torch.cat(seen.features), torch.cat(seen.right)
-    return {"images": start, **kept, **seen.numbers(), **geometry(run, features, split.labels, right)}
+    layers, train_features = _of_training(run, train)
+    numbers, grams, test_features = _of_test(run, test, flattened)
+    features = {"train": _few(train_features, train.labels), "test": _few(test_features, test.labels)}
+    kept = write_kept(store, run.recipe.key, grams, features)
+    return {"training_images": len(train), "images": len(test), **kept, **layers, **numbers}
 
 
-def activations_kept(store: Store, key: str, found: Numbers) -> bool:
-    """Whether the activations that `measure` kept are what it wrote; of those of an earlier version nobody knows."""
-    path = layers_file(store, key)
-    return path.is_file() and found.get("kept_checksum") in (None, checksum(path.read_bytes()))
+# -- of training images ----------------------------------------------------------------------------------------------
 
 
-class Seen:
-    """What is summed up while batches go by."""
-
-    def __init__(self, num_classes: int) -> None:
-        self.num_classes = num_classes
-        self.separation: dict[str, dict[str, ClassSeparation]] = {}
-        self.nonzero: dict[str, list[tuple[Tensor, int]]] = {}
-        self.kept: dict[str, list[Tensor]] = {}
-        self.sizes: dict[str, Tensor] = {}
-        self.features: list[Tensor] = []
-        self.right: list[Tensor] = []
-        self.images = 0
-
-    def add(self, batch: Activations, labels: Tensor) -> None:
-        for name, x in batch.pooled.items():
-            if name not in self.separation:
-                self.separation[name] = {d: ClassSeparation(self.num_classes, d) for d in DISTANCES}
-            for separation in self.separation[name].values():
-                separation.update(x, labels)
-            self.nonzero.setdefault(name, []).append((batch.nonzero[name], len(x)))
-            self.kept.setdefault(name, [])
-            if self.images < KEPT:
-                self.kept[name].append((x / self._size(name, x)).cpu())
-        self.images += len(labels)
-        self.features.append(batch.pooled[FEATURES])
-        self.right.append(batch.output.logits.argmax(dim=1) == labels)
-
-    def _size(self, name: str, x: Tensor) -> Tensor:
-        """A layer's scale, by its first batch: of no concern to what is compared, and half precision has its limits."""
-        return self.sizes.setdefault(name, x.square().mean().sqrt().clamp_min(1e-12))
-
-    def numbers(self) -> Numbers:
-        return {
-            "layers": list(self.separation),
-            "widths": [rows[0].shape[1] for rows in self.kept.values()],
-            "separation": {d: [float(layer[d].compute()) for layer in self.separation.values()] for d in DISTANCES},
-            "nonzero": [_mean(shares) for shares in self.nonzero.values()],
-        }
+def _of_training(run: Run, split: Split) -> tuple[Numbers, Tensor]:
+    """Class separation of each layer, the geometry of the features, and the features (N, d)."""
+    separation: dict[str, dict[str, ClassSeparation]] = {}
+    features = []
+    for batch, labels in _batches(split, activations(run, split)):
+        for name, x in batch.layers.items():
+            if name not in separation:
+                separation[name] = {d: ClassSeparation(run.task.num_classes, d) for d in DISTANCES}
+            for by_distance in separation[name].values():
+                by_distance.update(x, labels)
+        features.append(batch.layers[FEATURES])
+    x = torch.cat(features)
+    numbers = {
+        "layers": list(separation),
+        "separation": {d: [float(layer[d].compute()) for layer in separation.values()] for d in DISTANCES},
+        **_geometry(run, x, split.labels),
+    }
+    return numbers, x
 
 
-def geometry(run: Run, features: Tensor, labels: Tensor, right: Tensor) -> Numbers:
-    """What is taken of the features alone: (N, d), (N,), and whether each prediction was right (N,)."""
-    spectra = {"features": _spectrum(features), "centroids": _spectrum(class_centroids(features, labels))}
-    found: Numbers = {"centered": float(class_separation(features, labels, "centered_cosine")), "spectra": spectra}
+def _geometry(run: Run, features: Tensor, labels: Tensor) -> Numbers:
+    """Spectra, and distances between images, of features (N, d)."""
     pairs = cosine_distances(features, labels, bins=BINS, samples=PAIRED)
-    found["distances"] = {"samples": pairs.samples, "within": pairs.within, "between": pairs.between}
-    weight: Any = getattr(run.evaluated.head, "weight", None)
-    if isinstance(weight, Tensor) and weight.shape == (run.task.num_classes, features.shape[1]):
+    spectra = {"features": _spectrum(features), "centroids": _spectrum(class_centroids(features, labels))}
+    if (weight := _head_weight(run, features)) is not None:
         spectra["head"] = _spectrum(weight)
-        relative = run.task.num_classes * angular_visual_hardness(features, weight, labels)
-        found["hardness"] = {
-            "mean": float(relative.mean()),
-            "right": float(relative[right].mean()),
-            "wrong": float(relative[~right].mean()),
-            "density": kernel_density(relative, HARDNESS.to(relative.device), BANDWIDTH),
-        }
-    return found
+    return {
+        "centered": float(class_separation(features, labels, "centered_cosine")),
+        "spectra": spectra,
+        "distances": {"samples": pairs.samples, "within": pairs.within, "between": pairs.between},
+    }
 
 
 def _spectrum(x: Tensor) -> Tensor:
     """Singular values around the mean row, relative to the largest."""
     return singular_values(x, centered=True, scaled=True)[:SPECTRUM]
+
+
+# -- of test images --------------------------------------------------------------------------------------------------
+
+
+def _of_test(run: Run, split: Split, flattened: bool) -> tuple[Numbers, Grams, Tensor]:
+    """Sparsity of each layer, hardness of the images, what is compared between runs, and the features (N, d)."""
+    nonzero: dict[str, list[tuple[Tensor, int]]] = {}
+    grams: Grams = {}
+    features, right = list[Tensor](), list[Tensor]()
+    for batch, labels in _batches(split, _with_grams(run, split, gram_matrix if flattened else _pooled_gram)):
+        for name, share in batch.nonzero.items():
+            nonzero.setdefault(name, []).append((share, len(labels)))
+        if len(features) * BATCH < COMPARED:
+            for name, gram in batch.layers.items():
+                grams.setdefault(name, []).append(gram.cpu())
+        assert batch.output.features is not None, "our networks all give features"
+        features.append(batch.output.features.float())
+        right.append(batch.output.logits.argmax(dim=1) == labels)
+    x = torch.cat(features)
+    numbers: Numbers = {"nonzero": [_mean(shares) for shares in nonzero.values()]}
+    if (weight := _head_weight(run, x)) is not None:
+        numbers["hardness"] = _hardness(x, weight, split.labels, torch.cat(right))
+    return numbers, grams, x
+
+
+def _with_grams(run: Run, split: Split, gram: Callable[[Tensor], Tensor]) -> Iterator[Activations]:
+    """Activations of all images, with a Gram matrix of each layer for the first `COMPARED`."""
+    compared = torch.arange(min(COMPARED, len(split)))
+    yield from activations(run, split.take(compared), gram, BATCH)
+    if len(split) > len(compared):
+        yield from activations(run, split.take(torch.arange(len(compared), len(split))))
+
+
+def _pooled_gram(x: Tensor) -> Tensor:
+    return gram_matrix(pooled(x))
+
+
+def _hardness(features: Tensor, weight: Tensor, labels: Tensor, right: Tensor) -> Numbers:
+    """Angular visual hardness times the number of classes, whether or not each prediction was right (N,)."""
+    relative = len(weight) * angular_visual_hardness(features, weight, labels)
+    return {
+        "mean": float(relative.mean()),
+        "right": float(relative[right].mean()),
+        "wrong": float(relative[~right].mean()),
+        "density": kernel_density(relative, HARDNESS.to(relative.device), bandwidth(len(relative))),
+    }
+
+
+def bandwidth(images: int) -> float:
+    """The paper's at its number of images; for fewer wider, by the usual rule of the fifth root.
+
+    >>> bandwidth(50_000), round(bandwidth(500), 4)
+    (0.005, 0.0126)
+    """
+    return BANDWIDTH * max(1.0, BANDWIDTH_IMAGES / images) ** 0.2
+
+
+# -- both ------------------------------------------------------------------------------------------------------------
+
+
+def _batches(split: Split, seen: Iterable[Activations]) -> Iterator[tuple[Activations, Tensor]]:
+    """Each batch with its labels."""
+    start = 0
+    for batch in seen:
+        stop = start + len(batch.output.logits)
+        yield batch, split.labels[start:stop]
+        start = stop
+
+
+def _head_weight(run: Run, features: Tensor) -> Tensor | None:
+    """The weights of the classes (C, d); None of a head that has no such ones."""
+    weight: Any = getattr(run.evaluated.head, "weight", None)
+    fits = isinstance(weight, Tensor) and weight.shape == (run.task.num_classes, features.shape[1])
+    return weight if fits else None
+
+
+def _few(features: Tensor, labels: Tensor) -> Features:
+    """`EMBEDDED` of the features (N, d) and their labels (N,): the first of each class, then the second, and so on."""
+    rows = (place_in_class(labels) * (1 + labels.max()) + labels).argsort()[:EMBEDDED]
+    return Features(features[rows].cpu(), labels[rows].cpu())
 
 
 def _mean(shares: Iterable[tuple[Tensor, int]]) -> float:

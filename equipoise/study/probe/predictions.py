@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ...analysis import agreement_matrix, dendrogram, ensemble_matrix
+from ...analysis import agreement_matrix, dendrogram, ensemble_matrix, modal_prediction
 from ...store import Store
 from ...store.analysis import Ensembles, Matrix, Predictions, Tree
 from .subjects import Subject, by_method, few_of
@@ -64,6 +64,12 @@ def _mean(subjects: Sequence[Subject], matrix: np.ndarray, rows: list[int], colu
     return float(np.nanmean(values)) if values and not np.isnan(values).all() else float("nan")
 
 
+def test_accuracies(store: Store, subjects: Sequence[Subject]) -> dict[str, float]:
+    """The accuracy of each run on its test set, by its key."""
+    tests = ((s.key, store.open_test(s.key)) for s in subjects)
+    return {key: float((test["logits"].argmax(axis=1) == test["labels"]).mean()) for key, test in tests}
+
+
 def _predictions(store: Store, subjects: Sequence[Subject]) -> tuple[list[tuple[Subject, np.ndarray]], np.ndarray]:
     """Predicted classes (N,) of those runs that have the test samples of the first."""
     found: list[tuple[Subject, np.ndarray]] = []
@@ -85,9 +91,12 @@ def _ensembles(subjects: Sequence[Subject], preds: np.ndarray, labels: np.ndarra
         return None
     place = {(s.method, s.seed): i for i, s in enumerate(subjects)}
     voters = np.stack([[preds[place[method, seed]] for seed in seeds] for method in groups])
+    votes = np.stack([modal_prediction(own) for own in voters])
+    agreement: Matrix = agreement_matrix(votes, labels).same_top1.tolist() if len(votes) > 1 else ()
     return Ensembles(
         voters=len(seeds),
         methods=tuple(groups),
         accuracy=ensemble_matrix(voters, labels).tolist(),
         alone=(voters == labels).mean(axis=(1, 2)).tolist(),
+        agreement=agreement,
     )

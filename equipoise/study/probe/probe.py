@@ -15,31 +15,35 @@ from ...core import EquipoiseError, Spec
 from ...data import forget_cached
 from ...store import Analysis, Damaged, Store, explained
 from ...store.analysis import Problem, Representations
-from ...train import Recipe, Run
-from ..run.job import cache_of, task_of
+from ...train import Run
+from ..run.job import cache_of
 from ..run.listener import Listener
 from ..run.study import Interrupted, on_ctrl_c
 from . import corrupted
 from .corrupted import Corrupted, ImageNetC, checked_imagenet_c, summarize_corruptions, summarize_imagenet_c
 from .elsewhere import Elsewhere, checked_folder, summarize_further
 from .embedding import embed
-from .measure import activations_kept, measure
-from .predictions import compare_predictions
+from .kept import is_kept
+from .measure import measure
+from .predictions import compare_predictions, test_accuracies
 from .predictor import predictor_of
 from .representations import compare_layers, summarize
-from .subjects import FOLDER, Numbers, Subject, drawn, network_of, once, plain, subjects_of
+from .subjects import FOLDER, Numbers, Subject, drawn, drawn_by_class, network_of, once, plain, subjects_of
 from .table import analysis_markdown
 from .transfer import Other, other_task, summarize_transfer
 from .weights import class_weights, example_weighing_of, measure_alpha, summarize_alpha
 
-IMAGES = 5000  # of the test set, for representations
+IMAGES = 10_000  # of train and of test, for representations
 
 Measure = Callable[[Run], Numbers]
 
 
 @dataclass(frozen=True)
 class Asked:
-    """How many test images at most, and what more than predictions and representations is wanted."""
+    """How many images of train and of test at most, and what more than predictions and representations is wanted.
+
+    `pooled` compares layers that are maps by their means over positions.
+    """
 
     images: int = IMAGES
     transfer: tuple[str, ...] = ()
@@ -47,6 +51,7 @@ class Asked:
     tsne: bool = False
     further: tuple[str, ...] = ()
     imagenet_c: str | None = None
+    pooled: bool = False
 
 
 @dataclass(frozen=True)
@@ -80,7 +85,7 @@ def analyze_study(
             found |= _measure_further(store, subjects, asked, device)
             alphas = _measure_alphas(store, subjects, device)
             with listener.steps("Comparing the runs", 1):
-                analysis = _together(store, asked, subjects, found, alphas, device)
+                analysis = _together(store, asked, subjects, found, alphas)
     except KeyboardInterrupt:
         raise Interrupted from None
     finally:
@@ -127,9 +132,8 @@ def _with_earlier(store: Store, asked: Asked) -> Asked:
 
 
 def _parts(store: Store, asked: Asked) -> list[Part]:
-    settings = {"images": asked.images}
-    layers = partial(_measure_layers, store, asked.images)
-    parts = [Part("layers", settings, layers, activations_kept)]
+    settings = {"images": asked.images, "maps": _maps(asked), "separation": "train"}
+    parts = [Part("layers", settings, partial(_measure_layers, store, asked), is_kept)]
     for name in asked.transfer:
         other = Other(name, asked.images)
         parts.append(Part(other.part, other.settings, other.measure))
@@ -160,8 +164,13 @@ def _measure_all(
     return found
 
 
-def _measure_layers(store: Store, images: int, run: Run) -> Numbers:
-    return measure(run, drawn(run.task.test, images), store)
+def _measure_layers(store: Store, asked: Asked, run: Run) -> Numbers:
+    train, test = drawn_by_class(run.task.train, asked.images), drawn(run.task.test, asked.images)
+    return measure(run, train, test, store, not asked.pooled)
+
+
+def _maps(asked: Asked) -> str:
+    return "pooled" if asked.pooled else "flattened"
 
 
 def _of(part: Part, network: Callable[[], Run]) -> Numbers:
@@ -216,10 +225,9 @@ def _together(
     subjects: Sequence[Subject],
     found: dict[str, dict[str, Numbers]],
     alphas: dict[str, Numbers],
-    device: torch.device,
 ) -> Analysis:
     study = store.study()
-    layers = found["layers"]
+    layers, accuracies = found["layers"], test_accuracies(store, subjects)
     separation = {s.key: layers[s.key]["separation"]["cosine"][-1] for s in _known(subjects, layers)}
     corrupted_runs = _known(subjects, found.get("corruptions", {}))
     imagenet_c_runs = _known(subjects, found.get("imagenet_c", {}))
@@ -233,9 +241,9 @@ def _together(
         problems=_problems(subjects, found),
         predictions=compare_predictions(store, subjects),
         weights=class_weights(subjects),
-        representations=_representations(store, asked, subjects, layers, device),
+        representations=_representations(store, asked, subjects, layers),
         transfer=tuple(
-            summarize_transfer(known, found[other.part], other, separation)
+            summarize_transfer(known, found[other.part], other, separation, accuracies)
             for other in (Other(name, asked.images) for name in asked.transfer)
             if (known := _known(subjects, found[other.part]))
         ),
@@ -255,18 +263,18 @@ def _together(
 
 
 def _representations(
-    store: Store, asked: Asked, subjects: Sequence[Subject], found: dict[str, Numbers], device: torch.device
+    store: Store, asked: Asked, subjects: Sequence[Subject], found: dict[str, Numbers]
 ) -> Representations | None:
     known = _known(subjects, found)
     if not known:
         return None
-    test = drawn(task_of(Recipe.from_dict(known[0].record.recipe), store, device).test, asked.images)
     return Representations(
         images=found[known[0].key]["images"],
         methods=summarize(known, found),
-        cka=compare_layers(store, known, found),
-        embedding=embed(store, known, found, test.labels.cpu().numpy(), asked.tsne),
+        cka=compare_layers(store, known, found, _maps(asked)),
+        embedding=embed(store, known, found, asked.tsne),
         class_names=known[0].record.class_names,
+        training_images=found[known[0].key]["training_images"],
     )
 
 

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from ...analysis import MinibatchCKA
 from ...store import Store
 from ...store.analysis import Hardness, Likeness, Matrix, MethodLayers, Row
 from ...train.layers import FEATURES
+from .kept import Kept
 from .predictions import DRAWN, between_methods, tree_of
-from .subjects import Numbers, Subject, by_method, estimate, estimates, few_of, layers_file
+from .subjects import Numbers, Subject, by_method, estimate, estimates, few_of
 
 SEEDS = 3  # runs of a method of which all layers are compared with those of other runs
-BATCH = 250  # images whose similarities to each other are held at a time
 
 Found = Mapping[str, Numbers]  # key of a run -> its numbers
 
@@ -48,23 +46,23 @@ def _hardness(runs: list[Numbers]) -> Hardness:
 
 
 def _means(rows: Sequence[Sequence[float | None]]) -> Row:
-    """Of each column; a value that is not known in some row is not known."""
-    return tuple(np.mean(np.array(rows, dtype=np.float64), axis=0).tolist())
+    """Of each column that all rows have; a value that is not known in some row is not known."""
+    columns = zip(*rows, strict=False)  # of fewer classes there are fewer singular values
+    return tuple(np.mean(np.array(list(columns), dtype=np.float64), axis=1).tolist())
 
 
 # -- similarity of layers --------------------------------------------------------------------------------------------
 
 
-def compare_layers(store: Store, subjects: Sequence[Subject], found: Found) -> Likeness | None:
-    """Debiased linear CKA of the kept activations: of all runs at the features, of a few runs between all layers."""
+def compare_layers(store: Store, subjects: Sequence[Subject], found: Found, maps: str) -> Likeness | None:
+    """Debiased linear CKA by what is kept of layers: of all runs at the features, of a few runs between all layers."""
     if len(subjects) < 2:
         return None
-    images = min(found[s.key]["kept"] for s in subjects)
-    features = _cka([(s, [FEATURES]) for s in subjects], store, found, images)
+    features = _cka([(s, [FEATURES]) for s in subjects], store, found)
     few, drawn = [subjects[i] for i in few_of(subjects, SEEDS * len(by_method(subjects)))], few_of(subjects, DRAWN)
     order, tree = tree_of(features[np.ix_(drawn, drawn)])
     return Likeness(
-        images=images,
+        images=found[subjects[0].key]["kept"],
         runs=tuple(subjects[i].named for i in drawn),
         features=features[np.ix_(drawn, drawn)].tolist(),
         order=order,
@@ -72,16 +70,15 @@ def compare_layers(store: Store, subjects: Sequence[Subject], found: Found) -> L
         methods=tuple(by_method(subjects)),
         between=between_methods(subjects, features),
         seeds=max(map(len, by_method(few).values())),
-        layers=_between_layers(few, store, found, images),
+        layers=_between_layers(few, store, found),
+        maps=maps,
     )
 
 
-def _between_layers(
-    subjects: list[Subject], store: Store, found: Found, images: int
-) -> tuple[tuple[Matrix | None, ...], ...]:
+def _between_layers(subjects: list[Subject], store: Store, found: Found) -> tuple[tuple[Matrix | None, ...], ...]:
     """For each pair of methods a matrix (L, L'): CKA of each layer of the one with each of the other."""
     names = {s.key: found[s.key]["layers"] for s in subjects}
-    whole = _cka([(s, names[s.key]) for s in subjects], store, found, images)
+    whole = _cka([(s, names[s.key]) for s in subjects], store, found)
     starts = np.cumsum([0, *(len(names[s.key]) for s in subjects)])
 
     def block(i: int, j: int) -> np.ndarray:
@@ -99,25 +96,12 @@ def _mean_block(subjects: list[Subject], block: Any, rows: list[int], columns: l
     return np.mean(blocks, axis=0).tolist() if blocks else None
 
 
-def _cka(wanted: list[tuple[Subject, list[str]]], store: Store, found: Found, images: int) -> np.ndarray:
+def _cka(wanted: list[tuple[Subject, list[str]]], store: Store, found: Found) -> np.ndarray:
     """CKA (K, K) of the K layers of these runs, one run after the other."""
-    cka = MinibatchCKA()
-    columns = [_Columns(store, s.key, found[s.key], names) for s, names in wanted]
-    for start in range(0, images, BATCH):
-        stop = min(start + BATCH, images)
-        cka.update([x for each in columns for x in each.rows(start, stop)])
+    cka, layers = MinibatchCKA(), []
+    for subject, names in wanted:
+        kept = Kept(store, subject.key, found[subject.key])
+        layers += [kept.grams(name) for name in names]
+    for grams in zip(*layers, strict=True):  # all layers of a batch of images
+        cka.update_grams(grams)
     return cka.compute().numpy()
-
-
-class _Columns:
-    """Some layers of a run, read from disk as they are asked for."""
-
-    def __init__(self, store: Store, key: str, numbers: Numbers, names: list[str]) -> None:
-        self.file = np.load(layers_file(store, key), mmap_mode="r", allow_pickle=False)
-        ends = np.cumsum(numbers["widths"])
-        places = [numbers["layers"].index(name) for name in names]
-        self.parts = [slice(ends[i] - numbers["widths"][i], ends[i]) for i in places]
-
-    def rows(self, start: int, stop: int) -> Iterator[Tensor]:
-        block = torch.from_numpy(np.array(self.file[start:stop]))
-        return (block[:, part] for part in self.parts)

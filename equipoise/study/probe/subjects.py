@@ -7,7 +7,6 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -90,7 +89,27 @@ def network_of(store: Store, record: Record, device: torch.device) -> Run:
 
 def drawn(split: Split, most: int, seed: int = 0) -> Split:
     """At most so many samples in a random order, the same ones in the same order at every call."""
-    rows = torch.randperm(len(split), generator=torch.Generator().manual_seed(seed))[:most]
+    return _taken(split, torch.randperm(len(split), generator=torch.Generator().manual_seed(seed))[:most])
+
+
+def drawn_by_class(split: Split, most: int, least: int = 2) -> Split:
+    """The same with each class by its share of the samples, and with `least` of each that has them: none gets lost."""
+    order = torch.randperm(len(split), generator=torch.Generator().manual_seed(0))
+    labels = split.labels.cpu()[order]
+    share = min(1.0, most / len(split))
+    wanted = (share * torch.bincount(labels)).round().long().clamp_min(least)
+    return _taken(split, order[place_in_class(labels) < wanted[labels]])
+
+
+def place_in_class(labels: Tensor) -> Tensor:
+    """How many samples of its class come before each sample: (N,) -> (N,)."""
+    order, counts = labels.argsort(stable=True), torch.bincount(labels)
+    place = torch.empty_like(labels)
+    place[order] = torch.arange(len(labels), device=labels.device) - (counts.cumsum(0) - counts)[labels[order]]
+    return place
+
+
+def _taken(split: Split, rows: Tensor) -> Split:
     there = rows.to(split.labels.device)
     images = split.images[there] if isinstance(split.images, Tensor) else split.images.take(rows)
     return Split(images, split.labels[there])
@@ -138,11 +157,6 @@ class _Kept:
     @classmethod
     def from_dict(cls, plain: Numbers) -> _Kept:
         return cls(dict(plain["settings"]), dict(plain["found"]))
-
-
-def layers_file(store: Store, key: str) -> Path:
-    """Where the pooled activations of a run lie, side by side as the columns of one matrix in half precision."""
-    return store.path / FOLDER / f"{key}.layers.npy"
 
 
 def plain(value: Any) -> Any:

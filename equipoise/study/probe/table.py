@@ -104,8 +104,8 @@ def notes(analysis: Analysis) -> list[str]:
         n = max(m.separation["cosine"][-1].n for m in layers.methods)
         over = f" ± is half of the 95 % interval over {n} seeds." if n > 1 else ""
         said.append(
-            f"R² is the class separation of the features before the head by cosine distance, on {layers.images} "
-            f"test images.{over}"
+            f"R² is the class separation of the features before the head by cosine distance, on {layers.separated}."
+            f"{over}"
         )
     if analysis.predictions:
         said.append(

@@ -16,7 +16,7 @@ from torch import Tensor
 from ...analysis import linear_probe
 from ...analysis.statistics.correlation import rank_correlation
 from ...data import Split, Task, load_task, resize
-from ...store.analysis import AgainstSeparation, Matrix, MethodAccuracy, Transfer
+from ...store.analysis import Against, Matrix, MethodAccuracy, Transfer
 from ...train import Run, predict
 from .subjects import Numbers, Subject, by_method, drawn, estimate
 
@@ -86,15 +86,27 @@ def fit_images(images: Tensor, channels: int, size: tuple[int, int]) -> Tensor:
 
 
 def summarize_transfer(
-    subjects: Sequence[Subject], found: Mapping[str, Numbers], other: Other, separation: Mapping[str, float]
+    subjects: Sequence[Subject],
+    found: Mapping[str, Numbers],
+    other: Other,
+    separation: Mapping[str, float],
+    own_accuracy: Mapping[str, float],
 ) -> Transfer:
-    """Each method's accuracies, over seeds with an interval, and beside them the class separation of each run."""
-    first, methods = found[subjects[0].key], []
-    points: dict[str, Matrix] = {}
-    for name, group in by_method(subjects).items():
-        values = [found[s.key]["accuracy"] for s in group]
-        methods.append(MethodAccuracy(name, estimate(values)))
-        both = ((separation[s.key], v) for s, v in zip(group, values, strict=True) if s.key in separation)
-        points[name] = tuple(both)
-    against = AgainstSeparation(points, rank_correlation(points), len(points))
-    return Transfer(other.name, first["train"], first["test"], tuple(methods), against)
+    """Each method's accuracies, over seeds with an interval.
+
+    Beside them, of each run by its key: the class separation of its features, and its accuracy on its own test set.
+    """
+    first, groups = found[subjects[0].key], by_method(subjects)
+    methods = (
+        MethodAccuracy(name, estimate([found[s.key]["accuracy"] for s in group])) for name, group in groups.items()
+    )
+
+    def against(values: Mapping[str, float]) -> Against:
+        points: dict[str, Matrix] = {
+            name: tuple((values[s.key], found[s.key]["accuracy"]) for s in group if s.key in values)
+            for name, group in groups.items()
+        }
+        return Against(points, rank_correlation(points), len(points))
+
+    sizes = first["train"], first["test"]
+    return Transfer(other.name, *sizes, tuple(methods), against(separation), against(own_accuracy))

@@ -242,6 +242,15 @@ def test_points_keep_their_proportions(results):
     assert ">zero<" in figure and ">one<" in figure
 
 
+def test_training_images_are_dots_and_test_images_crosses(results):
+    points = {"plain": [[0.0, 0.0], [10.0, 1.0], [4.0, 4.0], [5.0, 5.0], [6.0, 6.0]]}
+    figure = str(feature_maps(results, "Title", points, [0, 1, 0, 0, 1], ["zero", "one"], training=2))
+    dots = {k: d.count("h0") for k, d in re.findall(r'class="points k(\d)" d="([^"]*)"', figure)}
+    crosses = {k: d.count("M") for k, d in re.findall(r'class="crosses k(\d)" d="([^"]*)"', figure)}
+    assert dots == {"1": 1, "2": 1} and crosses == {"1": 2, "2": 1}
+    assert "crosses" not in str(feature_maps(results, "Title", points, [0, 1, 0, 0, 1], ["zero", "one"]))
+
+
 # -- sections --------------------------------------------------------------------------------------------------------
 
 
@@ -275,6 +284,28 @@ def test_sections_of_what_was_analyzed(store, results, analysis):
     ):
         assert said in page
     assert "−0.50" in page
+
+
+def test_sections_of_what_earlier_versions_did_not_measure(store, results, analysis):
+    pairs = analysis["predictions"]["ensembles"]["accuracy"]
+    analysis["predictions"]["ensembles"]["agreement"] = pairs
+    analysis["representations"] |= {"training_images": 40}
+    analysis["representations"]["embedding"]["training"] = 2
+    analysis["transfer"][0]["own_accuracy"] = analysis["transfer"][0]["separation"] | {"rank_correlation": 0.25}
+    store.write_json("analysis.json", analysis)
+    found = {s.name: s for s in further(store, results)}
+    assert {name: len(s.figures) for name, s in found.items()} == SECTIONS | {"similarity": 6, "transfer": 3}
+    assert "distances are of 40 training images, all else of 50 test images" in found["representations"].sentence
+    assert "Dots are 2 training images, crosses are test images." in str(found["representations"].figures[-1])
+    assert "Same vote of 3 runs, %" in str(found["similarity"].figures[-1])
+    assert "own test images, %" in str(found["transfer"].figures[-1]) and "+0.25" in str(found["transfer"].figures[-1])
+
+
+def test_numbers_of_earlier_versions_are_called_what_they_were(store, results, analysis):
+    store.write_json("analysis.json", analysis)
+    found = {s.name: s for s in further(store, results)}["representations"]
+    assert "distances are of 50 test images" in found.sentence and "maps averaged over positions" in str(found.figures)
+    assert "Features of test images, PCA" in str(found.figures[-1])
 
 
 def test_only_what_is_there(store, results, analysis):
