@@ -88,7 +88,7 @@ def table(text: str) -> dict[str, list[str]]:
 
 
 def _comment(text: str) -> list[str]:
-    return textwrap.wrap(text, 118, initial_indent="# ", subsequent_indent="#   ")
+    return textwrap.wrap(text, 118, initial_indent="# ", subsequent_indent="#   ", break_on_hyphens=False)
 
 
 def _large(images: float) -> str:
