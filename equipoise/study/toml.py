@@ -1,9 +1,12 @@
-"""Reads a TOML file of a user's; whatever is wrong with it becomes a sentence."""
+"""Reads a TOML file of a user's, where whatever is wrong becomes a sentence; and writes options as TOML."""
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import tomllib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -79,3 +82,25 @@ def _children(path: Path) -> list[Path]:
         return list(path.iterdir())
     except OSError:
         return []
+
+
+def toml_pairs(options: Mapping[str, Any]) -> list[str]:
+    """A line for each option.
+
+    >>> toml_pairs({"lr": 0.1, "loss": "focal", "lr*weight_decay": [1e-4]})
+    ['lr = 0.1', 'loss = "focal"', '"lr*weight_decay" = [0.0001]']
+    """
+    return [f"{toml_key(key)} = {_value(value)}" for key, value in options.items()]
+
+
+def toml_key(name: str) -> str:
+    """A name as a key, in quotation marks where it needs them."""
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else json.dumps(name, ensure_ascii=False)
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(toml_pairs(value)) + "}"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(map(_value, value)) + "]"
+    return json.dumps(value, ensure_ascii=False)  # JSON's texts, numbers and truth values are TOML's too

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import re
 import textwrap
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,6 +9,7 @@ from typing import Any
 
 from equipoise.data import long_tailed_counts, step_counts
 from equipoise.study import expand_preset
+from equipoise.study.toml import toml_key, toml_pairs
 
 CIFAR = {"cifar10": (10, 5000), "cifar100": (100, 500)}  # classes, training images of each
 COUNTS = {"long_tailed": long_tailed_counts, "step": step_counts}
@@ -48,30 +47,34 @@ class StudyFile:
         if self.differs:
             lines += _comment(f"Differs: {'; '.join(self.differs)}.")
         lines += [*_comment(f"Cost: {self._cost()}"), *_comment("Written by `make studies` from studies/papers."), ""]
-        lines += _pairs({**head, "seeds": self.seeds, **({"progress": True} if self.progress else {})})
-        lines += ["", "[task]", *_pairs(self.task), "", "[base]", *_pairs(self.base)]
+        lines += toml_pairs({**head, "seeds": self.seeds, **({"progress": True} if self.progress else {})})
+        lines += ["", "[task]", *toml_pairs(self.task), "", "[base]", *toml_pairs(self.base)]
         if self.tune:
-            lines += ["", "[tune]", *_pairs(self.tune)]
+            lines += ["", "[tune]", *toml_pairs(self.tune)]
         for name, row in self.rows.items():
             told = f"  # in the paper: {row.published}" if row.published else ""
-            lines += ["", f"[methods.{_key(name)}]{told}", *_pairs(row.options)]
+            lines += ["", f"[methods.{toml_key(name)}]{told}", *toml_pairs(row.options)]
         return "\n".join(lines) + "\n"
 
-    def _cost(self) -> str:
-        """Corrections after training and second stages share the training they begin from."""
-        trainings: dict[str, int] = {}
+    def _trainings(self) -> list[dict[str, Any]]:
+        """The options of each; corrections after training and second stages share the one they begin from."""
+        trainings = []
         for row in self.rows.values():
             options = expand_preset(self.base) | expand_preset(row.options)
             own = {name: value for name, value in options.items() if name not in ("posthoc", "stage")}
-            trainings[json.dumps(own, sort_keys=True)] = options.get("epochs", 200)
+            if own not in trainings:
+                trainings.append(own)
+        return trainings
+
+    def _cost(self) -> str:
+        trainings = self._trainings()
         runs = self.tune["trials"] * self.tune["seeds"] if self.tune else self.seeds
-        images = self.images * runs * sum(trainings.values())
+        images = self.images * runs * sum(options.get("epochs", 200) for options in trainings)
         many = f"{runs * len(trainings):,} trainings{' to tune' if self.tune else ''}, {_large(images)} images in all"
-        models = {json.loads(own).get("model") for own in trainings}
-        if models != {"resnet32"}:
+        if {options.get("model") for options in trainings} != {"resnet32"}:
             return f"{many}. `equipoise plan` says how long that takes on your machine."
         # methods with a step of their own need more than one pass for a batch
-        about = "more than" if any("procedure" in json.loads(own) for own in trainings) else "about"
+        about = "more than" if any("procedure" in options for options in trainings) else "about"
         return f"{many}, {about} {_hours(images / H200_IMAGES_PER_SECOND)} on one H200."
 
 
@@ -97,17 +100,3 @@ def _large(images: float) -> str:
 
 def _hours(seconds: float) -> str:
     return f"{seconds / 3600:.1f} hours" if seconds >= 5400 else f"{max(1, round(seconds / 60))} minutes"
-
-
-def _pairs(options: Mapping[str, Any]) -> list[str]:
-    return [f"{_key(name)} = {_value(value)}" for name, value in options.items()]
-
-
-def _value(value: Any) -> str:
-    if isinstance(value, Mapping):
-        return "{" + ", ".join(_pairs(value)) + "}"
-    return json.dumps(value, ensure_ascii=False)  # JSON's texts, numbers, lists and truth values are TOML's too
-
-
-def _key(name: str) -> str:
-    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else json.dumps(name, ensure_ascii=False)

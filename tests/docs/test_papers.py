@@ -10,8 +10,7 @@ import pytest
 from equipoise.core import cards
 from equipoise.core.registry import KINDS
 from equipoise.study import PRESETS
-from equipoise.train import Plan
-from equipoise.train.recipe import DIALS
+from equipoise.train import DIALS, Plan, TaskChoice
 
 ROOT = Path(__file__).parents[2]
 TEXT = (ROOT / "docs" / "papers.md").read_text()
@@ -48,5 +47,5 @@ def test_every_function_named_is_there(name):
 
 def test_every_method_network_data_set_and_option_named_is_there():
     registered = {card.name for kind in KINDS for card in cards(kind)}
-    options = {field.name for field in fields(Plan)} | DIALS.keys()
+    options = {field.name for choices in (Plan, TaskChoice) for field in fields(choices)} | DIALS.keys()
     assert {code for code in CODE if re.fullmatch(r"[a-z_0-9]+", code)} <= registered | options

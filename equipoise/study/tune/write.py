@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
-import re
-from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -21,6 +18,7 @@ from ...core.words import counted
 from ...store import Store, now
 from ...train import Recipe
 from ..study import Study
+from ..toml import toml_key, toml_pairs
 from .outcome import MethodOutcome, Outcome, sensitivity, tuned_study
 from .space import options_of
 from .trial import Score, Trial
@@ -70,23 +68,24 @@ def tuned_toml(outcome: Outcome) -> str:
     options = {name: _written(recipe) for name, recipe in study.methods.items()}
     first = next(iter(options.values()))
     base = {key: value for key, value in first.items() if all(o.get(key) == value for o in options.values())}
+    task = asdict(next(iter(study.methods.values())).task)
     lines = [
         f"# The best of {counted(tuning.trials, 'trial')} of every method on validation data; "
         f"equipoise {__version__}, {now()}.",
-        *_pairs({k: getattr(study, k) for k in ("name", "question", "baseline")}),
-        *_pairs({**_aim(study), "seeds": _seeds(study)}),
+        *toml_pairs({k: getattr(study, k) for k in ("name", "question", "baseline")}),
+        *toml_pairs({**_aim(study), "seeds": _seeds(study)}),
         "\n[task]",
-        *_pairs({k: v for k, v in asdict(next(iter(study.methods.values())).task).items() if v not in (None, True)}),
+        *toml_pairs({k: v for k, v in task.items() if v not in (None, True)}),
         "\n[tuned]",
-        *_pairs(study.tuned),
+        *toml_pairs(study.tuned),
         "\n[base]",
-        *_pairs(base),
+        *toml_pairs(base),
     ]
     for method in outcome.methods:
         assert method.best is not None
         found = told(method.best.score, study.metric)
         own = {key: value for key, value in options[method.name].items() if key not in base}
-        lines += [f"\n[methods.{_key(method.name)}]", f"# {found} on validation data", *_pairs(own)]
+        lines += [f"\n[methods.{toml_key(method.name)}]", f"# {found} on validation data", *toml_pairs(own)]
     return "\n".join(lines) + "\n"
 
 
@@ -110,22 +109,6 @@ def _aim(study: Study) -> dict[str, Any]:
     given = {"prior": study.priority.prior, "costs": study.priority.costs}
     table = {key: value for key, value in given.items() if value is not None}
     return {"priority": table if study.priority.costs or study.metric not in words else words[study.metric]}
-
-
-def _pairs(options: Mapping[str, Any]) -> list[str]:
-    return [f"{_key(key)} = {_value(value)}" for key, value in options.items()]
-
-
-def _value(value: Any) -> str:
-    if isinstance(value, Mapping):
-        return "{" + ", ".join(_pairs(value)) + "}"
-    if isinstance(value, list | tuple):
-        return "[" + ", ".join(map(_value, value)) + "]"
-    return json.dumps(value, ensure_ascii=False)  # JSON's texts, numbers and truth values are TOML's too
-
-
-def _key(name: str) -> str:
-    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else json.dumps(name, ensure_ascii=False)
 
 
 def told(score: Score, metric: str) -> str:
