@@ -10,7 +10,7 @@ from torch import nn
 
 from equipoise.core import EquipoiseError
 from equipoise.mixing import MajorFeatureWeakening
-from equipoise.models import CosineHead, create_model
+from equipoise.models import CosineHead, FreshHead, create_model, from_torch
 from equipoise.norms import GhostBatchNorm2d
 from equipoise.train import Recipe
 
@@ -143,3 +143,22 @@ def test_the_map_of_densenet_is_before_its_last_norm(text):
     for _ in range(2):  # the first pass finds the map, the others know it
         out = network.output(torch.randn(2, 3, 64, 64))
         assert torch.equal(out.feature_map, seen.pop())
+
+
+@pytest.mark.parametrize("text", ["torchvision/resnet18", "torchvision/inception_v3", "timm/efficientnet_b4"])
+def test_a_file_of_the_library_is_a_start(text, tmp_path):
+    """With its own head, with a new one, and with our norms, which take the moving averages over."""
+    skip_without(text)
+    library, _, name = text.partition("/")
+    zoo = importlib.import_module({"torchvision": "torchvision.models"}.get(library, library))
+    theirs = (zoo.get_model if library == "torchvision" else zoo.create_model)(name, num_classes=7)
+    for norm in (m for m in theirs.modules() if isinstance(m, nn.modules.batchnorm._BatchNorm)):
+        norm.running_mean.normal_(0, 0.1)  # so that moving averages are not those of a new network
+        norm.running_var.uniform_(0.8, 1.2)
+    torch.save({"state_dict": theirs.state_dict()}, tmp_path / "file.pth")
+    x, file = torch.randn(2, 3, 96, 96), str(tmp_path / "file.pth")
+    torch.testing.assert_close(create_model(text, 7, weights=file).eval()(x), theirs.eval()(x))
+    with pytest.warns(FreshHead, match="drawn anew"):
+        other = create_model(text, CLASSES, norm="ghost(ghost_size=2)", weights=file).eval()
+    own = from_torch(theirs).eval()
+    torch.testing.assert_close(other.output(x).features, own.output(x).features, rtol=1e-3, atol=1e-4)

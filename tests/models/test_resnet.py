@@ -9,6 +9,43 @@ from equipoise.models import create_model
 from equipoise.models.networks.blocks import BasicBlock, Bottleneck
 
 
+def by_hand(depth, stem, classes, groups=1, group_width=64):
+    """Convolutions, two numbers for each channel of a norm, the linear layer."""
+    blocks = {10: (1, 1, 1, 1), 18: (2, 2, 2, 2), 34: (3, 4, 6, 3)} | {
+        50: (3, 4, 6, 3),
+        101: (3, 4, 23, 3),
+        152: (3, 8, 36, 3),
+    }
+    total, channels = (49 if stem == "imagenet" else 9) * 3 * 64 + 2 * 64, 64
+    for stage, count in enumerate(blocks[depth]):
+        out = (64 if depth < 50 else 256) * 2**stage
+        inner = groups * group_width * 2**stage
+        for i in range(count):
+            if depth < 50:
+                total += 9 * channels * out + 9 * out * out + 4 * out
+            else:
+                total += channels * inner + 9 * inner * inner // groups + inner * out + 4 * inner + 2 * out
+            if i == 0 and channels != out:
+                total += channels * out + 2 * out
+            channels = out
+    return total + (channels + 1) * classes
+
+
+@pytest.mark.parametrize("stem", ["cifar", "imagenet"])
+@pytest.mark.parametrize("depth", [10, 18, 34, 50, 101, 152])
+def test_parameter_counts_by_hand(depth, stem):
+    with torch.device("meta"):
+        network = create_model(f"resnet(depth={depth}, stem={stem!r})", 100)
+    assert sum(p.numel() for p in network.parameters()) == by_hand(depth, stem, 100)
+
+
+@pytest.mark.parametrize(("depth", "group_width"), [(50, 4), (101, 8)])
+def test_parameter_counts_of_resnext_by_hand(depth, group_width):
+    with torch.device("meta"):
+        network = create_model(f"resnext(depth={depth}, group_width={group_width})", 1000)
+    assert sum(p.numel() for p in network.parameters()) == by_hand(depth, "imagenet", 1000, 32, group_width)
+
+
 def test_stems():
     with torch.device("meta"):
         small, large = (create_model(f"resnet(depth=101, stem={stem!r})", 3) for stem in ("cifar", "imagenet"))
