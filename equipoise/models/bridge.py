@@ -93,7 +93,8 @@ class TorchNetwork(Network):
         top = head_name.partition(".")[0]
         self.stages = tuple(f"body.{name}" for name, _ in body.named_children() if name != top)
         # the module whose output is the feature map, of most networks known after the first pass
-        self.map_name = FEATURE_MAPS.get(type(body).__name__)
+        known = FEATURE_MAPS.get(type(body).__name__)
+        self.map_name = known if known in dict(body.named_modules()) else None
         self._passed = False
 
     @property

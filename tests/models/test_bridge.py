@@ -133,6 +133,26 @@ def test_nested_heads_and_pooling_by_function():
     torch.testing.assert_close(out.features, out.feature_map.mean((2, 3)))
 
 
+def test_the_map_of_densenet_is_the_last_dense_block():
+    class DenseNet(nn.Module):
+        def __init__(self, block):
+            super().__init__()
+            parts = {"conv0": nn.Conv2d(3, 6, 3), block: nn.Conv2d(6, 12, 1), "norm5": nn.BatchNorm2d(12)}
+            self.features, self.classifier = nn.Sequential(), nn.Linear(12, 5)
+            for name, part in parts.items():
+                self.features.add_module(name, part)
+
+        def forward(self, x):
+            return self.classifier(F.relu(self.features(x), inplace=True).mean((2, 3)))
+
+    x = torch.randn(4, 3, 8, 8)
+    known, unknown = from_torch(DenseNet("denseblock4")), from_torch(DenseNet("denseblock3"))
+    for _ in range(2):
+        features = known.body.features
+        torch.testing.assert_close(known.output(x).feature_map, features.denseblock4(features.conv0(x)))
+        assert bool((unknown.output(x).feature_map >= 0).all())  # of a network of that name and another build
+
+
 def test_hidden_layers_after_the_pooling():
     convolutional = nn.Sequential(nn.Conv2d(3, 6, 3), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten())
     network = convolutional.extend([nn.Linear(6, 10), nn.ReLU(), nn.Linear(10, 4)])
