@@ -13,7 +13,6 @@ TITLES = {"cifar10": "CIFAR-10", "cifar100": "CIFAR-100"}
 WORDS = {"long_tailed": "long-tailed", "step": "step-imbalanced"}
 LONGER = {"epochs": 300}  # footnote 9: MFW needs more epochs than the 200 of its baselines
 TRAINING = {"preset": "training: MFW CIFAR", "epochs": 200, "precision": "bf16"}
-DRW = "effective_number(beta=0.9999, start=0.8, normalize='batch')"
 
 READING = (
     "the spread γ of the weakening is read as exp(std(log N)), as the paper does not say which it means "
