@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from . import bias_loss, class_balanced, feature_weakening, four_things, loss_functions
+from . import bias_loss, class_balanced, feature_weakening, feature_weakening_large, four_things, loss_functions
 from .study_file import StudyFile
 
 FOLDER = Path(__file__).parents[1] / "full"
-PAPERS = (class_balanced, feature_weakening, loss_functions, four_things, bias_loss)
+PAPERS = (class_balanced, feature_weakening, feature_weakening_large, loss_functions, four_things, bias_loss)
 PREFIXES = tuple(f"{paper.PREFIX}_" for paper in PAPERS)
 
 

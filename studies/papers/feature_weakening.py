@@ -1,11 +1,11 @@
-"""Procrustean Training for Imbalanced Deep Learning (major feature weakening, MFW)."""
+"""Procrustean Training for Imbalanced Deep Learning (major feature weakening, MFW): the tables on CIFAR."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from .study_file import COUNTS, Row, StudyFile, cifar_images, table
+from .study_file import Row, StudyFile, cifar_images, table
 
 PREFIX = "mfw"
 PAPER = "Major feature weakening (Ye, Zhan, Chao, ICCV 2021)"
@@ -43,14 +43,14 @@ TABLE1 = """
 """
 
 
-def _weakening(data: str, shape: str) -> str:
+def weakening(data: str, shape: str) -> str:
     """The preset with the α of table 6 and the β of appendix C.2."""
     return "MFW (step)" if shape == "step" else "MFW (CIFAR-100)" if data == "cifar100" else "MFW"
 
 
 def _cifar_row(name: str, data: str, shape: str, ratio: int) -> dict[str, Any]:
     if name.startswith("MFW"):
-        return {"preset": name.replace("MFW", _weakening(data, shape), 1), **LONGER}
+        return {"preset": name.replace("MFW", weakening(data, shape), 1), **LONGER}
     if name == "CB":  # with step imbalance the paper quotes LDAM's, which weighs cross-entropy and has one β
         return {"preset": f"CB ({TITLES[data]}, ratio {ratio})" if shape == "long_tailed" else "CB Softmax"}
     own = {
@@ -153,46 +153,55 @@ def _column(text: str, column: int) -> dict[str, str]:
     return {name: numbers[column] for name, numbers in table(text).items()}
 
 
-def _at_ratio_100(column: int) -> Iterator[StudyFile]:
-    data, shape = SHAPES[column]
-    choice, title = (data, shape, 100), f"{WORDS[shape]} {TITLES[data]}, ratio 100"
+def _title(data: str, shape: str) -> str:
+    return f"{WORDS[shape]} {TITLES[data]}, ratio 100"
+
+
+def _table5(column: int, data: str, shape: str) -> StudyFile:
     erm, *layers = _column(TABLE5, column).items()
     rows = {name: Row(_mixed(data, shape, site=site), p) for (name, p), site in zip(layers, SITES, strict=True)}
-    yield _cifar_study(
+    return _cifar_study(
         f"table5_{data}_{shape}",
-        f"table 5: after which group of layers, {title}",
-        choice,
+        f"table 5: after which group of layers, {_title(data, shape)}",
+        (data, shape, 100),
         _erm(erm[1]) | rows,
         question="after which layers should features be weakened?",
     )
+
+
+def _table6(column: int, data: str, shape: str) -> StudyFile:
     alphas = _column(TABLE6, column).items()
     rows = {f"MFW, {name}": Row(_mixed(data, shape, alpha=float(name.split()[-1])), p) for name, p in alphas}
-    yield _cifar_study(
+    return _cifar_study(
         f"table6_{data}_{shape}",
-        f"table 6: α of the beta distribution, {title}",
-        choice,
+        f"table 6: α of the beta distribution, {_title(data, shape)}",
+        (data, shape, 100),
         _erm() | rows,
         question="how much does α matter?",
     )
-    rows = {name: Row(_cifar_row(name, data, shape, 100), p) for name, p in _column(TABLE8, column).items()}
-    yield _cifar_study(
+
+
+def _table8(column: int, data: str, shape: str) -> StudyFile:
+    return _cifar_study(
         f"table8_{data}_{shape}",
-        f"table 8: mixing with and without the labels, {title}",
-        choice,
-        rows,
+        f"table 8: mixing with and without the labels, {_title(data, shape)}",
+        (data, shape, 100),
+        {name: Row(_cifar_row(name, data, shape, 100), p) for name, p in _column(TABLE8, column).items()},
         ("manifold mixup mixes at one layer, where its paper draws the layer for each batch", *READING),
         question="is it the mixing of labels that helps?",
     )
-    if data == "cifar10":
-        rows = {f"MFW, β = {beta}": Row(_mixed(data, shape, beta=beta)) for beta in BETAS}
-        yield _cifar_study(
-            f"figure10_{data}_{shape}",
-            f"figure 10: softness β of the weights, {title}",
-            choice,
-            _erm() | rows,
-            ("the values of β are ours, as the figure's are not in its text", *READING),
-            question="how much does β matter?",
-        )
+
+
+def _figure10(shape: str) -> StudyFile:
+    rows = {f"MFW, β = {beta}": Row(_mixed("cifar10", shape, beta=beta)) for beta in BETAS}
+    return _cifar_study(
+        f"figure10_cifar10_{shape}",
+        f"figure 10: softness β of the weights, {_title('cifar10', shape)}",
+        ("cifar10", shape, 100),
+        _erm() | rows,
+        ("the values of β are ours, as the figure's are not in its text", *READING),
+        question="how much does β matter?",
+    )
 
 
 def _table7() -> Iterator[StudyFile]:
@@ -258,179 +267,12 @@ def _stronger_augmentation() -> StudyFile:
     )
 
 
-# -- tables 2, 3, 4 and 9: larger images -------------------------------------------------------------------------------
-
-TINY = [(shape, ratio) for shape in WORDS for ratio in (100, 10)]  # the columns of table 2, top-1 and top-5 each
-TABLE2 = """
-    ERM        | 33.8 57.4 49.7 73.3 36.2 55.9 49.1 72.9
-    CB         | 27.3 47.4 48.4 71.1 25.1 40.9 45.5 66.8
-    LDAM-DRW   | 37.5 60.9 52.8 76.2 39.4 61.9 52.6 76.7
-    τ-norm     | 36.4 59.8 49.6 72.8 40.0 61.9 51.7 75.2
-    CDT        | 37.9 61.4 52.7 75.6 39.6 61.5 53.3 76.2
-    MFW        | 35.4 59.2 51.0 73.4 40.4 62.9 52.9 76.3
-    MFW w/ DRW | 36.2 59.8 52.8 74.5 40.0 61.2 54.3 76.7
-"""
-TABLE3 = """
-    ERM        | 41.7 58.1
-    LDAM       | 42.3 63.1
-    CDT        | 43.8 64.2
-    cRT        | 44.4 66.5
-    τ-norm     | 43.0 62.4
-    LWS        | 42.6 58.8
-    Remix      | 43.4 62.6
-    MFW        | 46.1 67.5
-    MFW w/ DRW | 46.4 67.8
-"""
-TABLE4 = """
-    ERM        | 58.8 80.1 64.3 84.5
-    CB         | 61.5 80.9 -    -
-    LDAM       | 64.6 83.5 66.1 -
-    LDAM-DRW   | 68.0 85.2 68.6 85.3
-    CDT        | 63.7 82.5 69.5 86.8
-    BBN        | 66.3 -    69.6 -
-    cRT        | 65.2 -    67.6 -
-    τ-norm     | 65.6 -    69.3 -
-    Remix-DRW  | -    -    70.5 87.3
-    MFW        | 65.5 85.3 67.3 85.8
-    MFW w/ DRW | 66.7 85.5 69.6 86.1
-"""
-TABLE9 = {
-    "resnet10": """
-        OLTR            | 41.9
-        cRT             | 41.8
-        τ-norm          | 40.6
-        LWS             | 41.4
-        CDT             | 41.4
-        SEQL            | 36.4
-        MFW             | 40.1
-        MFW w/ DRW      | 42.0
-    """,
-    "resnext50": """
-        OLTR            | 48.7
-        cRT             | 49.6
-        τ-norm          | 49.4
-        LWS             | 49.9
-        De-confound     | 48.6
-        De-confound-TDE | 51.8
-        MFW             | 50.5
-        MFW w/ DRW      | 51.9
-    """,
-}
-OWN_TRAININGS = "rows of other papers had trainings of their own"
-UNTUNED = (
-    "α is CIFAR's (0.2 long-tailed, 5 with steps), as its choice here is not printed; τ = 1 and CDT's γ are not tuned"
-)
-
-
-def _printed(top1: str, top5: str) -> str:
-    return top1 if top5 == "-" else f"{top1}, top-5 {top5}"
-
-
-def _large_row(name: str, shape: str, batch_size: int = 128) -> dict[str, Any]:
-    """A row on data with many classes. The second stages' rate of 0.2 belongs to batches of 512."""
-    if name in ("cRT", "LWS"):
-        return {"stage": f"{name.lower()}(lr={0.2 * batch_size / 512})"}
-    if name == "CB":  # of LDAM's paper, which this one quotes
-        return {"preset": "CB Softmax"}
-    if name == "De-confound":  # the same training, without the correction at test time
-        return {"head": "causal(alpha=0.0)"}
-    if name == "De-confound-TDE":
-        return {"head": "causal(alpha=3.0)"}
-    if name == "SEQL":  # the threshold of equalization loss for ImageNet-LT
-        return {"loss": "equalization(threshold=0.00043)"}
-    if name.startswith("MFW"):
-        return {"preset": name.replace("MFW", _weakening("cifar100", shape), 1)}
-    return {"preset": name} if name != "τ-norm" else {"posthoc": "tau_norm(tau=1.0)"}
-
-
-def _table2(column: int) -> StudyFile:
-    shape, ratio = TINY[column]
-    rows = {}
-    for name, numbers in table(TABLE2).items():
-        rows[name] = Row(_large_row(name, shape), _printed(*numbers[2 * column : 2 * column + 2]))
-    return StudyFile(
-        name=f"{PREFIX}_table2_{shape}_ratio{ratio}",
-        source=f"{PAPER}, table 2: {WORDS[shape]} Tiny-ImageNet, ratio {ratio}.",
-        question=f"On {WORDS[shape]} Tiny-ImageNet, ratio {ratio}, what beats plain training?",
-        task={"name": "tiny_imagenet", "imbalance": shape, "ratio": ratio, "valid": 0},
-        base={"preset": "training: MFW Tiny-ImageNet", "precision": "bf16"},
-        rows=rows,
-        images=sum(COUNTS[shape](200, 500, ratio)),
-        differs=("weight decay 2e-4 is not printed", UNTUNED, *READING),
-        seeds=3,
-    )
-
-
-def _table3() -> StudyFile:
-    rows = {name: Row(_large_row(name, "step", 512), _printed(*numbers)) for name, numbers in table(TABLE3).items()}
-    return StudyFile(
-        name=f"{PREFIX}_table3_tiered_imagenet_step",
-        source=f"{PAPER}, table 3: 351 frequent and 160 rare classes of Tiered-ImageNet.",
-        question="On Tiered-ImageNet with 160 rare classes, what beats plain training?",
-        task={"name": "tiered_imagenet"},
-        base={"preset": "training: MFW Tiered-ImageNet", "precision": "bf16"},
-        rows=rows,
-        images=430_892,
-        differs=("weight decay 5e-4 is not printed", UNTUNED, *READING),
-        seeds=3,
-    )
-
-
-CROP = "resized_crop(area=(0.574, 0.574), aspect=(1.0, 1.0))"  # 224² pixels of 256 · 341, at any place
-CROPPED = (
-    "crops are squares of 57 % of the image, 224 of 256 pixels where it is of 4 : 3, while the paper brings all images "
-    "to 256 × 256 first"
-)
-
-
-CB_FOCAL = {"preset": "CB Focal (iNaturalist)", "lr": 0.2}  # 4 times the rate of the others, as in its own paper
-
-
-def _table4(epochs: int) -> StudyFile:
-    first = 0 if epochs == 90 else 2
-    rows = {}
-    for name, numbers in table(TABLE4).items():
-        if numbers[first] != "-":
-            options = CB_FOCAL if name == "CB" else _large_row(name, "long_tailed")
-            rows[name] = Row(options, _printed(*numbers[first : first + 2]))
-    return StudyFile(
-        name=f"{PREFIX}_table4_{epochs}_epochs",
-        source=f"{PAPER}, table 4: iNaturalist 2018, {epochs} epochs.",
-        question=f"On iNaturalist 2018 with {epochs} epochs, what beats plain training?",
-        task={"name": "inaturalist2018(size=224, resize=256)", "valid": 0},
-        base={"preset": "training: MFW iNaturalist", "epochs": epochs, "augment": CROP, "precision": "bf16"},
-        rows=rows,
-        images=437_513,
-        differs=("weight decay 1e-4 is not printed", CROPPED, OWN_TRAININGS, UNTUNED, *READING),
-        seeds=3,
-    )
-
-
-def _table9(model: str, title: str) -> StudyFile:
-    rows = {"ERM": Row({"preset": "ERM"})}
-    rows |= {n: Row(_large_row(n, "long_tailed", 256), numbers[0]) for n, numbers in table(TABLE9[model]).items()}
-    return StudyFile(
-        name=f"{PREFIX}_table9_{model}",
-        source=f"{PAPER}, table 9: ImageNet-LT, {title}; ERM, which the table does not have, is the baseline.",
-        question=f"On ImageNet-LT with {title}, what beats plain training?",
-        task={"name": "imagenet_lt(size=224, resize=256)"},
-        base={"preset": "training: MFW ImageNet-LT", "model": model, "augment": CROP, "precision": "bf16"},
-        rows=rows,
-        images=115_846,
-        differs=("weight decay 5e-4 is not printed", CROPPED, OWN_TRAININGS, UNTUNED, *READING),
-        seeds=3,
-    )
-
-
 def studies() -> Iterator[StudyFile]:
     yield from (_table1(column) for column in range(len(CIFAR)))
-    for column in range(len(SHAPES)):
-        yield from _at_ratio_100(column)
+    for column, (data, shape) in enumerate(SHAPES):
+        yield from (make(column, data, shape) for make in (_table5, _table6, _table8))
+    yield from (_figure10(shape) for shape in WORDS)
     yield from _table7()
     yield from _progress()
     yield _in_the_plane()
     yield _stronger_augmentation()
-    yield from (_table2(column) for column in range(len(TINY)))
-    yield _table3()
-    yield from (_table4(epochs) for epochs in (90, 180))
-    yield from (_table9(*network) for network in (("resnet10", "ResNet-10"), ("resnext50", "ResNeXt-50")))

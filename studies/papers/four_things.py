@@ -65,7 +65,7 @@ FLOWERS = Data("flowers102", "Flowers-102", {"name": "flowers102"}, FINE_TUNING,
 CUB = Data("cub200", "CUB-200-2011", {"name": "cub200", "valid": 0.25}, FINE_TUNING, 4_495)
 
 
-def _with_weighing(name: str, options: Mapping[str, Any], off: str | None = None, on: str | None = None) -> dict:
+def _with_weighing(name: str, options: Mapping[str, Any], off: str = "", on: str = "") -> dict[str, Row]:
     """A norm as it is, and with the example weight that is best on validation data."""
     return {name: Row(options, off), f"{name}, example weighing": Row({**options, **TUNED}, on)}
 
@@ -116,8 +116,8 @@ def _section_3_3(data: Data, name: str = "section3_3", network: str = "", **more
 
 
 def _section_3_4(data: Data, published: Mapping[str, str], seeds: int) -> StudyFile:
-    rows = _with_weighing("Group norm", {"preset": "Group norm"}, on=published.get("group"))
-    rows |= _with_weighing("Batch-group norm", {"preset": "Batch-group norm"}, on=published.get("batch_group"))
+    rows = _with_weighing("Group norm", {"preset": "Group norm"}, on=published["group"])
+    rows |= _with_weighing("Batch-group norm", {"preset": "Batch-group norm"}, on=published["batch_group"])
     rows["All four things"] = Row({"preset": "All four things (batches of 2)", **TUNED})
     return data.study(
         "section3_4",
