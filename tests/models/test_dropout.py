@@ -84,3 +84,9 @@ def test_extreme_features_and_bf16(scale):
 def test_refuses(keep):
     with pytest.raises(ValueError, match="keep"):
         DropoutHead(4, 3, keep=keep)
+
+
+def test_the_bias_may_start_at_the_prior_of_a_class():
+    head = DropoutHead(6, 5, keep=0.8, prior="classes")
+    np.testing.assert_allclose(head.bias.detach(), np.full(5, -np.log(5)), rtol=1e-6)
+    assert head.no_decay == ("bias",) and DropoutHead(6, 5).no_decay == ()

@@ -51,6 +51,7 @@ def test_equal_recipes_have_equal_keys_however_written():
         ({}, "6dd60f48cbf04b0a"),
         ({"head": "cosine(tau=0.1, bias=False)"}, "f02234e66e463fb1"),
         ({"loss": "sigmoid"}, "cf3879e04e84fd43"),
+        ({"head": "dropout(keep=0.65)"}, "5ec7421b3737b7de"),
         ({"loss": "ldam"}, "b7ff74ab7e81fe33"),
         ({"mix": "mixup"}, "f6833c3c18af30a5"),
         ({"mix": "manifold_mixup(alpha=2.0)"}, "18308096a3985360"),

@@ -28,6 +28,8 @@ def dropped(features: Tensor, keep: float, generator: torch.Generator | None) ->
     year=2014,
     neutral={"keep": 1.0},
     space={"keep": {"values": (0.6, 0.7, 0.8), "low": 0.1, "high": 1.0}},
+    examples=({}, {"prior": "classes"}),
+    later=("prior",),
 )
 class DropoutHead(LinearHead):
     r"""A linear head that sees, while training, each feature with probability `keep`.
@@ -39,6 +41,7 @@ class DropoutHead(LinearHead):
         num_classes: C.
         keep: :math:`\rho`, the probability to keep a feature, not to drop it. Kornblith et al. use 0.7 on ImageNet,
             0.65 on CIFAR-10 and 0.75 on CIFAR-100.
+        prior: where the bias starts if each class has a sigmoid, as in the linear head.
 
     `generator` is where random numbers come from; None means PyTorch's global one.
 
@@ -55,8 +58,8 @@ class DropoutHead(LinearHead):
 
     generator: torch.Generator | None = None
 
-    def __init__(self, in_features: int, num_classes: int, keep: float = 0.7) -> None:
-        super().__init__(in_features, num_classes)
+    def __init__(self, in_features: int, num_classes: int, keep: float = 0.7, prior: str | None = None) -> None:
+        super().__init__(in_features, num_classes, prior)
         self.keep = checked_keep(keep)
 
     def forward(self, features: Tensor) -> Tensor:
@@ -65,4 +68,4 @@ class DropoutHead(LinearHead):
         return F.linear(features, self.weight, self.bias)
 
     def extra_repr(self) -> str:
-        return f"in_features={self.in_features}, num_classes={self.num_classes}, keep={self.keep}"
+        return f"in_features={self.in_features}, num_classes={self.num_classes}, keep={self.keep}, prior={self.prior!r}"

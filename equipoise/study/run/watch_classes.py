@@ -22,7 +22,8 @@ FORWARD, BACKWARD = 0.3, 0.35  # of the time that an image takes in training; ba
 MOST = 100_000  # images of train and of test that are looked at; of larger sets a share of each class
 LEAST = 10  # images of a class that are looked at even then, where it has them
 POINTS = 500  # images of a class whose points in the plane are kept
-CHUNK = 512
+CHUNK = 512  # images at a time, where nothing is kept of them for a backward pass
+LEAST_CHUNK = 64  # and at least so many where it is: no more than training takes at a time, whose memory suffices
 MIXED = ("stage1", "layer1")  # where features are mixed by default, in our networks and in those of torchvision
 
 
@@ -115,8 +116,9 @@ class Progress:
 
     def _passes(self) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
         """Features, logits, and for each sample the length of its loss's gradient with respect to what `site` gives."""
-        network, loss, labels = self.run.evaluated, self.run.objective.loss, self.part.labels.split(CHUNK)
-        for x, target in zip(self._inputs(self.part), labels, strict=True):
+        network, loss = self.run.evaluated, self.run.objective.loss
+        chunk = min(CHUNK, max(LEAST_CHUNK, self.run.part_size))
+        for x, target in zip(self._inputs(self.part, chunk), self.part.labels.split(chunk), strict=True):
             with torch.enable_grad(), _leaf_after(network.get_submodule(self.site)) as leaves:
                 out = network.output(x)
                 total = loss.per_sample(out.logits, target).sum()  # of a mean every gradient would have its 1/N
@@ -124,8 +126,8 @@ class Progress:
             assert out.features is not None, "our networks all give features"
             yield out.features.detach().float(), out.logits.detach(), gradient.flatten(1).norm(dim=1)
 
-    def _inputs(self, split: Split) -> Iterator[Tensor]:
-        return (self.run.inputs(images.to(self.run.device)) for images in split.images.split(CHUNK))
+    def _inputs(self, split: Split, chunk: int = CHUNK) -> Iterator[Tensor]:
+        return (self.run.inputs(images.to(self.run.device)) for images in split.images.split(chunk))
 
     def _norm_ranges(self, network: nn.Module) -> dict[str, Tensor]:
         batch = self.part.images[torch.arange(min(self.run.part_size, len(self.part)))].to(self.run.device)
