@@ -38,7 +38,7 @@ from .place import placed_near, placeless
 from .ragged import Ragged
 from .sources import Source, data_folders
 from .sources._tiered_pickles import unpack_tiered_imagenet
-from .split import split_by_class
+from .split import split_by_class, split_by_group
 from .task import Split, Task
 
 __all__ = [
@@ -84,6 +84,7 @@ __all__ = [
     "rotate",
     "shown",
     "split_by_class",
+    "split_by_group",
     "step_counts",
     "unpack_tiered_imagenet",
     "write_images",

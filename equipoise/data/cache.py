@@ -41,7 +41,8 @@ def cached_source(folder: Path, read: Callable[[], Source]) -> Source:
         # mapped before the lock is free: afterwards the files may go
         about = json.loads((folder / "about.json").read_text())
         splits = {name: _split(folder, name, about["frame"]) for name in about["splits"]}
-        return Source(**splits, class_names=tuple(about["class_names"]), content=about["content"])
+        groups = np.load(folder / "groups.npy") if about.get("groups") else None
+        return Source(**splits, class_names=tuple(about["class_names"]), content=about["content"], groups=groups)
 
 
 def forget_cached(cache: Path) -> None:
@@ -58,7 +59,10 @@ def _write(folder: Path, source: Source) -> None:
     each_read(partial(_write_images, aside, name, split.images) for name, split in source.splits.items())
     for name, split in source.splits.items():
         np.save(aside / f"{name}_labels.npy", split.labels.numpy())
+    if source.groups is not None:
+        np.save(aside / "groups.npy", source.groups)
     about = {
+        "groups": source.groups is not None,
         "splits": [*source.splits],
         "class_names": source.class_names,
         "content": source.content,

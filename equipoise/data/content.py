@@ -31,13 +31,15 @@ _KEY, _DIGEST = 16, 32  # bytes of an index's entry
 Part = tuple[Sequence[int], bytes | memoryview]  # labels, and the images' bytes or digests
 
 
-def content_of(class_names: Sequence[str], parts: Sequence[Part]) -> str:
-    """The identity of a set: `parts` are train, validation and test, each in its order."""
+def content_of(class_names: Sequence[str], parts: Sequence[Part], groups: Sequence[int] | None = None) -> str:
+    """The identity of a set: `parts` are train, validation and test, each in its order; `groups` are of train."""
     whole = hashlib.sha256(json.dumps([READING, list(class_names)]).encode())
     for labels, images in parts:
         whole.update(f"\n{len(labels)} {len(images)}\n".encode())
         whole.update(np.asarray(labels, "<i8").tobytes())
         whole.update(images)
+    if groups is not None:
+        whole.update(b"\ngroups\n" + np.asarray(groups, "<i8").tobytes())
     return whole.hexdigest()[:16]
 
 

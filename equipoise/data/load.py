@@ -18,7 +18,7 @@ from .decode import DataError
 from .names import shown
 from .place import has_place, placeless
 from .sources import Source, data_folders
-from .split import split_by_class
+from .split import split_by_class, split_by_group
 from .task import Split, Task
 
 IMBALANCES = {"long_tailed": long_tailed_counts, "step": step_counts}
@@ -75,9 +75,17 @@ def load_task(
         raise EquipoiseError(
             f"{name} has validation images of its own, so valid_per_class takes none from train: leave it out"
         )
+    if source.groups is not None and valid_per_class:
+        raise EquipoiseError(
+            f"valid_per_class would tear the groups of {name} apart: leave it out, and say a share with valid=0.1"
+        )
     names = source.class_names
     share = 0.0 if valid_per_class or source.valid is not None else valid
-    held_out, pools = split_by_class(source.train.labels.numpy(), len(names), share, seed)
+    labels = source.train.labels.numpy()
+    if source.groups is None:
+        held_out, pools = split_by_class(labels, len(names), share, seed)
+    else:
+        held_out, pools = split_by_group(labels, source.groups, len(names), share, seed)
     _check_pools(name, names, held_out, pools, share)
     counts = _counts(_sizes(pools), imbalance, ratio, n_max)
     chosen = draw(pools, counts, names)

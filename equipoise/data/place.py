@@ -1,6 +1,7 @@
 """Tasks that are told where their data lies: ``folder(path='photos', size=64)``.
 
 What the data is and where it lies are two things. A moved folder is the same data, so a place is no part of its name.
+A file of groups may move as well: what it says of the images is part of their content.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from pathlib import Path
 from ..core import Spec
 
 PLACE = "path"  # the parameter that says where
+PLACES = (PLACE, "groups")
 
 
 def has_place(name: str) -> bool:
@@ -24,23 +26,30 @@ def placeless(name: str) -> str:
     'folder(size=64)'
     """
     spec = Spec.parse(name)
-    return str(Spec(spec.name, tuple((key, value) for key, value in spec.params if key != PLACE and value is not None)))
+    return str(
+        Spec(spec.name, tuple((key, value) for key, value in spec.params if key not in PLACES and value is not None))
+    )
 
 
 def placed_near(name: str, folder: Path) -> str:
-    """The task with a relative place made absolute where `folder`, that of a study's file, has it.
+    """The task with each relative place made absolute where `folder`, that of a study's file, has it.
 
     Left alone where the working folder is that folder, so that a study and what it needs can go elsewhere together.
     """
     spec = Spec.parse(name)
     given = dict(spec.params)
-    if not isinstance(given.get(PLACE), str):
-        return name
+    near = {place: found for place in PLACES if (found := _near(given.get(place), folder, place == PLACE))}
+    return str(Spec(spec.name, tuple({**given, **near}.items()))) if near else name
+
+
+def _near(place: object, folder: Path, is_folder: bool) -> str | None:
+    """The absolute form of a place in `folder`, if it needs one."""
+    if not isinstance(place, str):
+        return None
     try:
-        path = Path(given[PLACE]).expanduser()
+        path = Path(place).expanduser()
         near = Path(folder, path).resolve()
-        if path.is_absolute() or not near.is_dir() or near == path.resolve():
-            return name
+        there = near.is_dir() if is_folder else near.is_file()
+        return None if path.is_absolute() or not there or near == path.resolve() else str(near)
     except (OSError, ValueError, RuntimeError):  # no path at all: who reads it says so
-        return name
-    return str(Spec(spec.name, tuple({**given, PLACE: str(near)}.items())))
+        return None

@@ -25,7 +25,8 @@ class Source:
     """A data set as its authors made it: official train and test images, before any imbalance.
 
     `valid` is there where the authors set validation images apart. `content` tells this set from any other (see
-    `content`); None where the images come with a package, and so cannot change behind a study's back.
+    `content`); None where the images come with a package, and so cannot change behind a study's back. `groups` has a
+    number for each training image where some of them belong together, and must not be split.
     """
 
     train: Split
@@ -33,6 +34,7 @@ class Source:
     class_names: tuple[str, ...]
     valid: Split | None = None
     content: str | None = None
+    groups: NDArray[np.int64] | None = None
 
     @classmethod
     def of_files(cls, train: Split, test: Split, class_names: tuple[str, ...]) -> Source:

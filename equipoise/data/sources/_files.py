@@ -28,12 +28,17 @@ Files = tuple[list[ImageFile], NDArray[np.int64]]  # and their labels
 
 
 def source_of_files(
-    base: Path, files: Mapping[str, Files], class_names: Sequence[str], frame: Frame | int, task: str = ""
+    base: Path,
+    files: Mapping[str, Files],
+    class_names: Sequence[str],
+    frame: Frame | int,
+    task: str = "",
+    groups: NDArray[np.int64] | None = None,
 ) -> Source:
     """The source whose parts "train", "test" and perhaps "valid" are `files`, all of them below `base`.
 
     `frame` says at which sizes images are kept and seen; a number is the side of squares. `task` keeps the index of
-    tasks apart that take other images of one folder.
+    tasks apart that take other images of one folder. `groups` are those of the training images, if there are any.
     """
     if lost := [part for part in ("train", "test") if part not in files]:
         raise DataError(f"{shown(base)} has no images to {' and '.join(lost)}: copy or unpack the set again")
@@ -48,8 +53,9 @@ def source_of_files(
         of_part = [next(digests) for _ in own]
         images = ImageFiles([file.path for file in own], frame, of_part)
         splits[part], parts[part] = Split(images, torch.from_numpy(labels)), (labels.tolist(), b"".join(of_part))
-    content = content_of(names, [parts.get(part, ([], b"")) for part in ("train", "valid", "test")])
-    return Source(splits["train"], splits["test"], names, splits.get("valid"), content)
+    in_order = [parts.get(part, ([], b"")) for part in ("train", "valid", "test")]
+    content = content_of(names, in_order, None if groups is None else groups.tolist())
+    return Source(splits["train"], splits["test"], names, splits.get("valid"), content, groups)
 
 
 def frame_of_photographs(size: int, resize: int | None) -> Frame:

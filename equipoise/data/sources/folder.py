@@ -5,15 +5,19 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import numpy as np
+from numpy.typing import NDArray
+
 from ...core import register
 from ...core.words import shown as in_words
 from ..decode import DataError
 from ..frame import Frame
+from ..groups import compiled, groups_of
 from ..names import listed, shown
-from ..split import split_by_class
-from ..walk import subfolders
+from ..split import Pools, split_by_class, split_by_group
+from ..walk import ImageFile, subfolders
 from ._base import Source, data_folders
-from ._files import Files, chosen, files_of_classes, source_of_files
+from ._files import chosen, files_of_classes, source_of_files
 
 TEST_SHARE = 0.2
 TEST_SEED = 0
@@ -26,6 +30,8 @@ def folder(
     size: int = 64,
     resize: int | None = None,
     keep: int | None = None,
+    group: str | None = None,
+    groups: str | None = None,
     root: str | Path | None = None,
 ) -> Source:
     """Your own images: `path` has one folder a class, or `train`, `val` and `test` folders that have one each.
@@ -42,6 +48,12 @@ def folder(
     training and is not tested. A relative `path` is looked for beside the study's file, in the working folder, then
     where all data is; with a `root`, below that alone.
 
+    Images that belong together, such as frames of one film, must not be on both sides of a split. `group` is a regular
+    expression that is looked for in each path below `path`; images in which its parts in parentheses are the same stay
+    on one side of train, validation and test. ``group='(.+)_[0-9]+'`` puts `stop/00012_00003.ppm` with all of
+    `stop/00012`. `groups` is a CSV file of paths and groups, such as the one that ``equipoise audit`` writes for
+    near-duplicates; `group` may then name its column. Each class keeps its share as nearly as its groups allow.
+
     Training images are shifted and mirrored unless you say otherwise. Where a mirror image is of another class, as
     with signs, letters or left and right, write ``augment = "crop_flip(flip=False)"``, or ``augment = "none"``.
 
@@ -52,27 +64,44 @@ def folder(
     frame = Frame(size, resize, keep)
     if not isinstance(path, str) or len(path) > 4_096:  # what Linux takes
         raise ValueError(f"path must be text of at most 4,096 characters, not {in_words(path)}")
+    if group is not None:
+        compiled(group)
     base = _located(Path(path).expanduser(), root).resolve()
-    parts = _parts(base)
+    listing = None if groups is None else _located(Path(groups).expanduser(), root, "file")
+    parts = parts_of(base)
     names = _class_names(parts["train"], base)
     files = {part: files_of_classes(place, base, names) for part, place in parts.items()}
+    together = None
+    if group is not None or listing is not None:
+        together = groups_of([_name(file, base) for file in files["train"][0]], group, listing)
     if "test" not in files:
-        files["train"], files["test"] = _held_out(files["train"], len(names))
-    return source_of_files(base, files, names, frame)
+        rest, held_out = _held_out(files["train"][1], len(names), together)
+        if not sum(map(len, held_out)) and together is not None:
+            raise DataError(
+                f"the groups of {shown(base)} leave nothing to test on: no class has more than one; make them smaller, "
+                f"or put images to test on into {shown(base / 'test')}"
+            )
+        files["train"], files["test"] = chosen(files["train"], rest), chosen(files["train"], held_out)
+        together = None if together is None else together[np.sort(np.concatenate(rest))]
+    return source_of_files(base, files, names, frame, groups=together)
 
 
-def _located(path: Path, root: str | Path | None) -> Path:
+def _located(path: Path, root: str | Path | None, kind: str = "folder") -> Path:
     places = [parent / path for parent in ([] if root is not None else [Path.cwd()]) + [*data_folders(root)]]
+    is_there = os.path.isdir if kind == "folder" else os.path.isfile  # Path's raise where a name is too long
     for place in places:
-        if os.path.isdir(place):  # Path.is_dir raises where a name is too long
+        if is_there(place):
             return place
     tried = listed([str(place) for place in dict.fromkeys(places)])
-    raise DataError(
-        f"{shown(path)} is not a folder; give the folder that holds one folder a class. Looked for {tried}."
-    )
+    what = {"folder": "folder that holds one folder a class", "file": "CSV file of paths and groups"}[kind]
+    raise DataError(f"{shown(path)} is not a {kind}; give the {what}. Looked for {tried}.")
 
 
-def _parts(base: Path) -> dict[str, Path]:
+def _name(file: ImageFile, base: Path) -> str:
+    return file.path.relative_to(base).as_posix()
+
+
+def parts_of(base: Path) -> dict[str, Path]:
     """The folder of each part: all of `base` for "train", or the folders that are called by the names of parts."""
     there = subfolders(base, base)
     named = {name: PARTS[name.lower()] for name in there if name.lower() in PARTS}
@@ -96,7 +125,10 @@ def _class_names(place: Path, base: Path) -> tuple[str, ...]:
     return names
 
 
-def _held_out(files: Files, num_classes: int) -> tuple[Files, Files]:
-    """Training and test images, where there is no test folder."""
-    held_out, rest = split_by_class(files[1], num_classes, TEST_SHARE, TEST_SEED)
-    return chosen(files, rest), chosen(files, held_out)
+def _held_out(labels: NDArray[np.int64], num_classes: int, groups: NDArray[np.int64] | None) -> tuple[Pools, Pools]:
+    """Indices of training and test images of each class, where there is no test folder."""
+    if groups is None:
+        held_out, rest = split_by_class(labels, num_classes, TEST_SHARE, TEST_SEED)
+    else:
+        held_out, rest = split_by_group(labels, groups, num_classes, TEST_SHARE, TEST_SEED)
+    return rest, held_out
