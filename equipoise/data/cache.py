@@ -18,10 +18,11 @@ import torch
 from .arena import Arena
 from .frame import Frame
 from .image_files import ImageFiles, each_read
-from .on_disk import OnDisk, write_images, write_whole_images
-from .ragged import Ragged, table_of
+from .on_disk import OnDisk, write_images
+from .ragged import Ragged
 from .sources import Source
 from .task import Images, Split, frame_of
+from .write_arena import write_arena
 
 WORTH_SHARING = 2**24  # bytes; a smaller set is read by each process
 
@@ -74,7 +75,7 @@ def _write(folder: Path, source: Source) -> None:
 
 def _write_images(folder: Path, name: str, images: Images) -> None:
     if isinstance(images, ImageFiles) and images.frame.whole:
-        write_whole_images(folder / f"{name}.pixels", folder / f"{name}_shapes.npy", images)
+        np.save(folder / f"{name}_table.npy", write_arena(folder / f"{name}.pixels", images).numpy())
     else:
         assert not isinstance(images, Ragged), "a source leaves whole images in their files"
         write_images(folder / f"{name}.npy", images)
@@ -84,7 +85,7 @@ def _split(folder: Path, name: str, frame: dict[str, int] | None) -> Split:
     labels = torch.from_numpy(np.load(folder / f"{name}_labels.npy"))
     if frame is None:
         return Split(OnDisk(folder / f"{name}.npy"), labels)
-    table = table_of(np.load(folder / f"{name}_shapes.npy"))
+    table = torch.from_numpy(np.load(folder / f"{name}_table.npy"))
     return Split(Ragged(Arena(folder / f"{name}.pixels"), table, Frame(**frame)), labels)
 
 

@@ -80,6 +80,11 @@ class ImageFiles:
                     raise Unreadable(failed)
                 yield part
 
+    def attempted(self, readers: int) -> tuple[list[NDArray[np.uint8]], list[Failure]]:
+        """All images (h, w, 3) as they are kept, by so many threads, and those that cannot be read."""
+        with ThreadPoolExecutor(readers) as pool:
+            return self._part(pool, 0, len(self))
+
     def in_memory(self) -> Tensor | Ragged:
         """All images decoded, as they are kept."""
         if self.frame.whole:

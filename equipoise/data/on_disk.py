@@ -69,14 +69,3 @@ def write_images(path: Path, images: Tensor | OnDisk | ImageFiles) -> OnDisk:
         for part in images.split(4096):
             file.write(part.contiguous().numpy().tobytes())
     return OnDisk(path)
-
-
-def write_whole_images(pixels: Path, shapes: Path, images: ImageFiles) -> None:
-    """Write images in their own shapes, a part at a time: the pixels of an arena, and heights and widths (N, 2)."""
-    sides = []
-    with pixels.open("wb") as file:
-        for part in images.decoded(256):
-            for image in part:
-                file.write(np.ascontiguousarray(image).data)
-                sides.append(image.shape[:2])
-    np.save(shapes, np.array(sides, np.int64))

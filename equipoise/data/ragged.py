@@ -82,7 +82,7 @@ class Ragged:
             taps(_middle(side, other, self.frame), i, step, "bilinear")
             for side, other in ((heights, widths), (widths, heights))
         )
-        return read_boxes(self.arena.pixels, first, widths, rows, columns)
+        return read_boxes(self.arena.pixels, first, widths, rows, columns).contiguous()
 
     def split(self, size: int) -> Iterator[Tensor]:
         """The test views in order, at most `size` at a time."""
@@ -93,7 +93,7 @@ class Ragged:
         return self._table[index, 1:]
 
     def cut(self, index: Tensor, boxes: Tensor, size: tuple[int, int], mode: str, largest: tuple[int, int]) -> Tensor:
-        """One box of each of the images at `index`, scaled to `size` = (H, W): (n, 3, H, W).
+        """One box of each of the images at `index`, scaled to `size` = (H, W): (n, 3, H, W), channels last in memory.
 
         Args:
             index: (n,).

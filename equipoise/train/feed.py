@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
-from ..data import Augment, Crops, Ragged, crops_of
+from ..data import Augment, Crops, crops_of
 from ..data.task import Images, at_hand
 
 LOADERS = min(4, os.cpu_count() or 1)  # processes that read ahead
@@ -79,8 +79,8 @@ class Streamed:
             pin_memory=device.type == "cuda",
             multiprocessing_context="spawn",
         )
-        # whole images give batches with the channels last; a copy between two layouts would wait
-        layout = torch.channels_last if isinstance(images, Ragged) else torch.contiguous_format
+        # crops have the channels last; a copy between two layouts would wait
+        layout = torch.contiguous_format if self.rows.crops is None else torch.channels_last
         shape = (batch_size, *self.rows.shape)
         self.place = torch.empty(shape, dtype=torch.uint8, device=device, memory_format=layout)
         self.waiting: Iterator[Tensor] = iter(())

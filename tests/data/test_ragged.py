@@ -8,7 +8,19 @@ import pytest
 import torch
 
 from equipoise.core import Spec
-from equipoise.data import Frame, ImageFiles, Ragged, ResizedCrop, boxes, cache, load_task, placeless
+from equipoise.data import (
+    DataError,
+    Frame,
+    ImageFiles,
+    Ragged,
+    ResizedCrop,
+    boxes,
+    cache,
+    load_task,
+    placeless,
+    write_arena,
+)
+from equipoise.data.arena import Arena
 from equipoise.data.augment.crops import Crops, augmented, crops_of
 from equipoise.data.task import Split, at_hand
 from equipoise.native import boxes as native
@@ -79,7 +91,7 @@ def close(result, slow):
 def test_views_like_the_slow_loop(frame, way):
     images = photos()
     result = Ragged.of(images, frame)[:]
-    assert result.shape == (len(images), 3, frame.size, frame.size)
+    assert result.shape == (len(images), 3, frame.size, frame.size) and result.is_contiguous()
     assert close(result, np.stack([slow_view(image, frame.size, frame.resize) for image in images]))
 
 
@@ -264,6 +276,24 @@ def test_files_are_scaled_down_to_the_short_side_that_is_kept_and_never_up(tmp_p
     ragged = ImageFiles(sorted(tmp_path.glob("*.png")), Frame(8, keep=16)).in_memory()
     assert ragged.table[:, 1:].tolist() == [[21, 16], [16, 21], [7, 90], [16, 16], [200, 16]]
     assert ragged[:].float().mean((1, 2, 3)).tolist() == [0, 7, 14, 21, 28]
+
+
+@pytest.mark.parametrize("many", [1, 100], ids=["processes", "threads"])  # the first is slow: it starts some
+def test_files_are_decoded_into_an_arena(many, folder, tmp_path, monkeypatch):
+    monkeypatch.setattr(write_arena, "MANY", many)
+    monkeypatch.setattr(write_arena, "PART", 4)
+    files = ImageFiles(sorted((tmp_path / "photos").rglob("*.png")), Frame(8, 10, 16))
+    table = write_arena.write_arena(tmp_path / "pixels", files)
+    written = Ragged(Arena(tmp_path / "pixels"), table, files.frame)
+    assert torch.equal(written[:], files[:]) and len(written.arena.pixels) == written.numel() // 3
+
+
+def test_all_files_that_cannot_be_decoded_are_named(folder, tmp_path):
+    paths = sorted((tmp_path / "photos").rglob("*.png"))
+    for path in (paths[5], paths[11]):
+        path.write_bytes(b"no image")
+    with pytest.raises(DataError, match="2 files cannot be read"):
+        write_arena.write_arena(tmp_path / "pixels", ImageFiles(paths, FRAME))
 
 
 def test_without_resize_and_keep_images_are_squares_and_names_are_what_they_were(folder):
