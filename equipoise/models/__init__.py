@@ -2,7 +2,7 @@
 
 from ._base import HeadFactory, Network, NormFactory
 from .bridge import TorchNetwork, from_torch, zoo_text
-from .create import create_model
+from .create import create_model, is_pretrained
 from .heads.causal import CausalHead, causal_logits
 from .heads.cosine import CosineHead, cosine_logits
 from .heads.dropout import DropoutHead
@@ -13,6 +13,7 @@ from .networks.allcnnc import AllCNNC
 from .networks.cifar_resnet import CifarResNet, resnet8, resnet20, resnet32, resnet44, resnet56, resnet110
 from .networks.cnn_small import SmallCNN
 from .networks.densenet import DenseNet, densenet100_k12, densenet100_k24, densenet_bc100_k12
+from .networks.efficientnet_lite import EfficientNetLite0
 from .networks.mobilenet_v2 import MobileNetV2
 from .networks.nasnet import NASNetA, nasnet_a_n4
 from .networks.resnet import (
@@ -30,6 +31,7 @@ from .networks.resnet12 import ResNet12
 from .networks.shufflenet_v2 import ShuffleNetV2, shufflenet_v2_x0_5
 from .networks.squeezenet import SqueezeNet
 from .networks.wide_resnet import WideResNet, wrn_16_8
+from .pretraining import Pretraining
 from .weights import FreshHead
 
 __all__ = [
@@ -39,6 +41,7 @@ __all__ = [
     "CosineHead",
     "DenseNet",
     "DropoutHead",
+    "EfficientNetLite0",
     "FreshHead",
     "HeadFactory",
     "LinearHead",
@@ -48,6 +51,7 @@ __all__ = [
     "Network",
     "NormFactory",
     "PlanarHead",
+    "Pretraining",
     "ResNeXt",
     "ResNet",
     "ResNet12",
@@ -64,6 +68,7 @@ __all__ = [
     "densenet_bc100_k12",
     "embed_with_memory",
     "from_torch",
+    "is_pretrained",
     "nasnet_a_n4",
     "resnet8",
     "resnet10",

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from torch import Tensor, nn
 
 from ..core import Output
+from .pretraining import Pretraining
 
 NormFactory = Callable[[int], nn.Module]
 HeadFactory = Callable[[int, int], nn.Module]
@@ -21,12 +22,14 @@ class Network(nn.Module):
 
     A subclass sets `stem`, the stages named in `stages`, `feature_dim` and `head`. After each of them a mixing may act.
     The head is made last, when the other weights are drawn: networks that differ in the head alone start alike.
-    `network(x)` gives logits, as any PyTorch network does; `network.output(x)` gives `Output`.
+    `network(x)` gives logits, as any PyTorch network does; `network.output(x)` gives `Output`. `pretraining` says what
+    images its weights want, where it was given weights that tell.
     """
 
     stages: tuple[str, ...] = ("stem", "stage1", "stage2", "stage3")
     feature_dim: int
     head: nn.Module
+    pretraining: Pretraining | None = None
 
     @property
     def sites(self) -> tuple[str, ...]:

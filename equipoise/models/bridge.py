@@ -15,6 +15,7 @@ from ..core.extras import MissingPackage, missing_message
 from ..core.tracing import is_watched
 from ._base import Network
 from .heads.linear import LinearHead
+from .pretraining import Pretraining, for_channels
 
 ZOOS = {"timm": "timm", "torchvision": "torchvision.models"}
 
@@ -190,11 +191,11 @@ def zoo_text(text: str) -> str:
     >>> zoo_text(" timm/resnet18( pretrained = True,drop_rate=0.1)")
     'timm/resnet18(drop_rate=0.1, pretrained=True)'
     """
-    library, name, params = _zoo_call(text)
+    library, name, params = zoo_call(text)
     return f"{library}/{Spec(name, tuple(sorted(params.items())))}"
 
 
-def _zoo_call(text: str) -> tuple[str, str, dict[str, Any]]:
+def zoo_call(text: str) -> tuple[str, str, dict[str, Any]]:
     """Library, network, and its parameters."""
     library, _, call = text.strip().partition("/")
     if library not in ZOOS:
@@ -208,7 +209,7 @@ def zoo_model(text: str, num_classes: int, in_channels: int) -> TorchNetwork:
 
     On the meta device no weights are fetched: there they would be lost.
     """
-    library, name, params = _zoo_call(text)
+    library, name, params = zoo_call(text)
     zoo = _imported(text, library)
     known = zoo.list_models()
     if name.partition(".")[0] not in known:  # timm names pretrained weights after a dot
@@ -222,6 +223,8 @@ def zoo_model(text: str, num_classes: int, in_channels: int) -> TorchNetwork:
     except Exception as error:  # whatever another library raises at parameters it does not know, or without a network
         raise EquipoiseError(f"{library} cannot make {text}: {error}") from error
     bridged = from_torch(network)
+    if params.get("pretrained") or params.get("weights"):
+        bridged.pretraining = _PRETRAININGS[library](zoo, name, in_channels, network, params)
     if bridged.head.out_features != num_classes:
         bridged.head = LinearHead(bridged.feature_dim, num_classes)
     return bridged
@@ -250,4 +253,26 @@ def _from_torchvision(zoo: Any, name: str, num_classes: int, in_channels: int, p
     return zoo.get_model(name, **params)  # pretrained ones must keep their number of classes
 
 
+def _timm_pretraining(
+    zoo: Any, name: str, in_channels: int, network: nn.Module, params: dict[str, Any]
+) -> Pretraining | None:
+    about: dict[str, Any] = getattr(network, "pretrained_cfg", {})
+    if in_channels not in (1, 3) or "mean" not in about:
+        return None
+    mean, std = (for_channels(about[key], in_channels) for key in ("mean", "std"))
+    return Pretraining(f"timm/{name}", mean, std, about.get("input_size", (None,))[-1], about.get("license"))
+
+
+def _torchvision_pretraining(
+    zoo: Any, name: str, in_channels: int, network: nn.Module, params: dict[str, Any]
+) -> Pretraining | None:
+    weights = params["weights"]
+    if isinstance(weights, str):  # "DEFAULT", "IMAGENET1K_V1", or with the name of their class before a dot
+        weights = zoo.get_model_weights(name)[weights.rpartition(".")[2]]
+    view = weights.transforms()
+    size = view.crop_size[0] if hasattr(view, "crop_size") else None
+    return Pretraining(f"torchvision/{name} {weights.name}", tuple(view.mean), tuple(view.std), size)
+
+
+_PRETRAININGS = {"timm": _timm_pretraining, "torchvision": _torchvision_pretraining}
 _MAKERS = {"timm": _from_timm, "torchvision": _from_torchvision}

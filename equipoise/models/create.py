@@ -10,7 +10,7 @@ from torch import nn
 
 from ..core import EquipoiseError, Spec
 from ._base import HeadFactory, Network, NormFactory
-from .bridge import zoo_model
+from .bridge import zoo_call, zoo_model
 from .weights import FreshHead, load_weights, path_of, read_weights
 
 DEFAULTS = {"norm": "batch", "head": "linear"}
@@ -57,6 +57,16 @@ def create_model(
     network = Spec.parse(name).build("model", num_classes=num_classes, in_channels=in_channels, **factories)
     _load(network, weights)
     return network
+
+
+def is_pretrained(name: str) -> bool:
+    """Whether the text of a network asks for trained weights.
+
+    >>> is_pretrained("efficientnet_lite0(pretrained=True)"), is_pretrained("torchvision/resnet18")
+    (True, False)
+    """
+    params = zoo_call(name)[2] if "/" in name else dict(Spec.parse(name).params)
+    return bool(params.get("pretrained") or params.get("weights"))
 
 
 def _load(network: Network, weights: str | None) -> None:

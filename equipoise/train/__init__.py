@@ -1,5 +1,6 @@
 """4 · Training: recipe, objective, plan, loop, predictions."""
 
+from .embed import embed
 from .fit import Fitting, Stopped, fit, fit_one
 from .layout import LAYOUTS, fastest_layout
 from .loop import Diverged, Run
@@ -27,6 +28,7 @@ __all__ = [
     "TaskChoice",
     "Terms",
     "choose_convolutions",
+    "embed",
     "fastest_layout",
     "fit",
     "fit_one",

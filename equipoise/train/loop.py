@@ -46,7 +46,6 @@ class Run:
         """
         self.recipe, self.task, self.device, self.layout = recipe, task, device, layout
         self.streams = Streams(recipe.seed, device)
-        self.mean, self.std = (value.to(device) for value in task.mean_std)
         self.stage: Stage | None = recipe.stage and Spec.parse(recipe.stage).build("stage")  # type: ignore[assignment]
         self.plan = plan = recipe.plan if self.stage is None else self.stage.plan(recipe.plan)
         self.part_size = min(plan.batch_size, len(task.train)) // plan.accumulate  # what passes the network at a time
@@ -98,6 +97,7 @@ class Run:
                 in_channels=facts["in_channels"],
                 weights=start,
             )
+            self.mean, self.std = (value.to(self.device) for value in self._scale(network))
             if self.procedure is not None:
                 network = self.procedure.adapt(network, head_factory(recipe.head))
             if self.stage is not None:
@@ -123,6 +123,12 @@ class Run:
         for module in (*self.network.modules(), *self.objective.modules()):
             if hasattr(module, "generator"):
                 module.generator = self.streams["noise"]
+
+    def _scale(self, network: Network) -> tuple[Tensor, Tensor]:
+        """Mean and deviation that images are normalized by: those that the network's weights want, or the images'."""
+        if network.pretraining is None:
+            return self.task.mean_std
+        return torch.tensor(network.pretraining.mean), torch.tensor(network.pretraining.std)
 
     # -- the step ----------------------------------------------------------------------------------------------------
 

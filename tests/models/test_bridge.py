@@ -1,6 +1,7 @@
 """Networks as other libraries write them, wrapped."""
 
 import copy
+import enum
 import importlib
 import sys
 import types
@@ -12,7 +13,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from equipoise.core import EquipoiseError
-from equipoise.models import CosineHead, LinearHead, create_model, from_torch
+from equipoise.models import CosineHead, LinearHead, Pretraining, create_model, from_torch
 from equipoise.norms import GhostBatchNorm2d
 
 
@@ -231,6 +232,19 @@ def test_auxiliary_classifiers_are_removed():
     assert not any("Aux" in name for name, _ in wrapped.named_parameters())
 
 
+TIMM_CONFIG = {"mean": (0.4, 0.5, 0.6), "std": (0.1, 0.2, 0.3), "input_size": (3, 160, 160), "license": "apache-2.0"}
+
+
+class VisionWeights(enum.Enum):
+    """As torchvision has one such class for each network."""
+
+    IMAGENET1K_V1 = "a file"
+    DEFAULT = IMAGENET1K_V1
+
+    def transforms(self):
+        return types.SimpleNamespace(crop_size=[224], mean=[0.485, 0.456, 0.406], std=[0.229, 0.224, 0.225])
+
+
 @pytest.fixture
 def zoo(monkeypatch):
     """Stand-ins for timm and torchvision, as far as they are called."""
@@ -242,12 +256,14 @@ def zoo(monkeypatch):
             return nn.Sequential(nn.Flatten(), nn.Linear(48, num_classes))
         network = VisionResNet(num_classes)
         network.conv1 = nn.Conv2d(in_chans, 8, 3, bias=False)
+        network.pretrained_cfg = TIMM_CONFIG
         return network
 
     timm = types.ModuleType("timm")
     timm.list_models, timm.create_model = lambda: ["resnet18", "convnext_tiny", "without_norms"], make
     vision = types.ModuleType("torchvision.models")
     vision.list_models, vision.get_model = lambda: ["resnet18"], make
+    vision.get_model_weights = lambda name: VisionWeights
     for name, module in {
         "timm": timm,
         "torchvision": types.ModuleType("torchvision"),
@@ -274,6 +290,19 @@ def test_other_libraries_by_name(zoo):
         ("convnext_tiny.in12k", 6, 1, {"pretrained": True, "drop_rate": 0.1}),
         ("resnet18", 6, 3, {}),
     ]
+
+
+def test_pretrained_networks_say_what_images_they_want(zoo):
+    assert create_model("timm/resnet18", 6).pretraining is None
+    wanted = create_model("timm/resnet18(pretrained=True)", 6).pretraining
+    assert wanted == Pretraining("timm/resnet18", (0.4, 0.5, 0.6), (0.1, 0.2, 0.3), 160, "apache-2.0")
+    grey = create_model("timm/resnet18(pretrained=True)", 6, in_channels=1).pretraining
+    assert grey.mean == pytest.approx((0.5,)) and grey.std == pytest.approx((0.2,))
+    assert create_model("timm/resnet18(pretrained=True)", 6, in_channels=4).pretraining is None
+    for weights in ("DEFAULT", "IMAGENET1K_V1", "ResNet18_Weights.IMAGENET1K_V1"):
+        wanted = create_model(f"torchvision/resnet18(weights={weights!r})", 6).pretraining
+        assert (wanted.source, wanted.size) == ("torchvision/resnet18 IMAGENET1K_V1", 224)
+        assert wanted.mean == (0.485, 0.456, 0.406) and wanted.std == (0.229, 0.224, 0.225)
 
 
 def test_the_defaults_of_a_recipe_leave_the_librarys_norms_and_head(zoo):
