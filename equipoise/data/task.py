@@ -97,7 +97,7 @@ class Task:
         """Mean and standard deviation of each channel of the training images (test views), on the scale 0 to 1."""
         n = self.train.images.shape.numel() // self.train.images.shape[1]
         total = square = torch.zeros(())
-        for part in self.train.images.split(4096):
+        for part in self.train.images.split(1024):
             pixels = part.double()
             total, square = (
                 total + pixels.sum((0, 2, 3)),
@@ -115,11 +115,6 @@ class Task:
             "labels": self.train.labels,
             "in_channels": self.train.images.shape[1],
         }
-
-    @property
-    def nbytes(self) -> int:
-        """Memory that all images take."""
-        return sum(split.images.numel() for split in (self.train, self.valid, self.test))
 
     def bytes_to(self, device: torch.device) -> int:
         """Memory that all images would take on `device`; an arena goes there whole, and once for all tasks."""
