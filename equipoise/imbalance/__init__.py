@@ -2,6 +2,7 @@
 
 from ._base import Posthoc, Sampler, Weighting
 from .posthoc.logit_adjust import LogitAdjust, logit_adjustment
+from .posthoc.prior_shift import estimate_prior, fit_bias_corrected
 from .posthoc.tau_norm import TauNorm, tau_normalize
 from .posthoc.temperature import Temperature, fit_temperature
 from .samplers.class_balanced import ClassBalancedSampler
@@ -32,6 +33,8 @@ __all__ = [
     "Weighting",
     "bias_weights",
     "effective_number_weights",
+    "estimate_prior",
+    "fit_bias_corrected",
     "fit_temperature",
     "inverse_frequency_weights",
     "logit_adjustment",

@@ -14,8 +14,10 @@ from .._base import Posthoc
 CHUNK = 2**18  # logits worked on at once: they stay in a CPU's cache
 
 
-def fit_temperature(logits: Tensor, target: Tensor) -> float:
+def fit_temperature(logits: Tensor, target: Tensor, weight: Tensor | None = None) -> float:
     """The T > 0 at which softmax(logits / T) has the least negative log-likelihood: logits (N, C), target (N,).
+
+    With `weight` (N,) each sample counts as much as it says.
 
     That is convex in 1/T, so its slope has one zero: Newton's step where it stays between the last points on
     either side, else the middle of these. Without an optimum (all predictions right, or worse than chance) T ends
@@ -34,7 +36,7 @@ def fit_temperature(logits: Tensor, target: Tensor) -> float:
     low, high = 1e-4 / size, 1e4 / size  # of 1/T
     s = min(max(1.0, low), high)
     for _ in range(200):
-        slope, curvature = _derivatives(gap, s)
+        slope, curvature = _derivatives(gap, s, weight)
         if slope == 0:
             break
         low, high = (s, high) if slope < 0 else (low, s)
@@ -45,13 +47,18 @@ def fit_temperature(logits: Tensor, target: Tensor) -> float:
     return 1 / s
 
 
-def _derivatives(gap: Tensor, s: float) -> tuple[float, float]:
+def _derivatives(gap: Tensor, s: float, weight: Tensor | None = None) -> tuple[float, float]:
     """First and second derivative of mean(logsumexp(s · gap)) in s: the mean and the variance of gap under softmax."""
     total = torch.zeros(2, dtype=gap.dtype, device=gap.device)
-    for part in gap.split(max(1, CHUNK // gap.shape[1])):
+    rows = max(1, CHUNK // gap.shape[1])
+    weights = (None,) * -(-len(gap) // rows) if weight is None else weight.to(gap)[:, None].split(rows)
+    for part, w in zip(gap.split(rows), weights, strict=True):
         p = (s * part).softmax(1)
         mean = (p * part).sum(1, keepdim=True)
-        total += torch.stack([mean.sum(), (p * (part - mean) ** 2).sum()])
+        spread = p * (part - mean) ** 2
+        if w is not None:
+            mean, spread = w * mean, w * spread
+        total += torch.stack([mean.sum(), spread.sum()])
     slope, curvature = (total / len(gap)).tolist()
     return slope, curvature
 
