@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from .front import Results as Results
     from .front import list_methods as list_methods
     from .front import run as run
+    from .improvement import improve as improve
     from .models import create_model as create_model
     from .study import Study as Study
     from .train import Recipe as Recipe
@@ -27,13 +28,14 @@ _NAMES = {
     "Results": "front",
     "Study": "study",
     "create_model": "models",
+    "improve": "improvement",
     "list_methods": "front",
     "load_task": "data",
     "run": "front",
 }
 _PARTS = (
-    "analysis", "cli", "core", "data", "front", "imbalance", "losses", "mixing", "models", "norms", "report", "store",
-    "study", "testing", "train",
+    "analysis", "cli", "core", "data", "front", "imbalance", "improvement", "losses", "mixing", "models", "norms",
+    "report", "store", "study", "testing", "train",
 )  # fmt: skip
 __all__ = ["__version__", *_NAMES, *_PARTS]
 

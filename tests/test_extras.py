@@ -60,6 +60,7 @@ def test_most_of_the_library_needs_torch_and_numpy_alone():
 # what is asked for -> what it needs and the extra that is named
 MISSING = {
     "import equipoise.analysis": ("scipy", "study"),
+    "import equipoise.improvement": ("scipy", "study"),
     "import equipoise.report": ("scipy and jinja2 and rich", "study"),
     "import equipoise.study": ("scipy and safetensors and jinja2 and rich", "study"),
     "equipoise.data.load_task('digits')": ("scikit-learn", "study"),

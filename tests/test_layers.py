@@ -29,8 +29,9 @@ ALLOWED = {
     "analysis": BASE | {"imbalance"},  # it fits a temperature
     "report": BASE | {"store", "analysis"},
     "study": BASE | METHODS | {"train", "store", "analysis"},
+    "improvement": BASE | METHODS | {"analysis"},
     "front": BASE | {"store", "analysis", "report", "study"},
-    "cli": BASE | METHODS | {"train", "store", "analysis", "report", "study", "front"},
+    "cli": BASE | METHODS | {"train", "store", "analysis", "report", "study", "front", "improvement"},
 }
 
 

@@ -9,7 +9,7 @@ import io
 import sys
 
 from ..core import EquipoiseError
-from . import explain, results, run, tune  # noqa: F401  (they add their commands, in the order of --help)
+from . import explain, improve, results, run, tune  # noqa: F401  (they add their commands, in the order of --help)
 from .app import app
 from .errors import refuse, told
 

@@ -7,8 +7,8 @@ require("equipoise.improvement", "scipy")
 from .affine import Affine, CorrectedLogits
 from .candidates import Candidate, Step
 from .images import Images
-from .improve import improve
 from .improvement import Improvement
+from .improving import improve
 from .judged import Estimate, Score
 
 __all__ = [

@@ -98,17 +98,25 @@ def folder_batches(folder: Path, images: Images, class_names: Sequence[str] | No
 
     Of `class_names` some may have no folder here; a folder that is none of them is an error.
     """
-    there = subfolders(_checked(folder), folder)
+    there = class_folders(folder)
     names = tuple(there if class_names is None else class_names)
     strange = [name for name in there if name not in names]
     if strange:
         raise DataError(f"{shown(folder)} has folders that are no class: {listed(strange)}; take them away")
     files = [image_files(folder / name, folder) if name in there else [] for name in names]
-    if len(names) < 2 or not any(files):
-        raise DataError(f"{shown(folder)} must have one folder of images for each class, and two of them at least")
+    if not any(files):
+        raise DataError(f"{shown(folder)} has no images in its folders")
     labels = torch.repeat_interleave(torch.arange(len(names)), torch.tensor([len(own) for own in files]))
     paths = [file.path for own in files for file in own]
     return FolderBatches(ImageFiles(paths, images.frame), labels, images, names)
+
+
+def class_folders(folder: Path) -> list[str]:
+    """The names of the folders in a folder, in order."""
+    names = subfolders(_checked(folder), folder)
+    if len(names) < 2:
+        raise DataError(f"{shown(folder)} must have one folder of images for each class, and two of them at least")
+    return names
 
 
 def unlabelled_batches(folder: Path, images: Images) -> FolderBatches:
@@ -121,7 +129,7 @@ def unlabelled_batches(folder: Path, images: Images) -> FolderBatches:
 
 def class_counts_of(folder: Path, class_names: Sequence[str]) -> list[int]:
     """How many images each class has in a folder with one folder for each class."""
-    there = subfolders(_checked(folder), folder)
+    there = class_folders(folder)
     return [len(image_files(folder / name, folder)) if name in there else 0 for name in class_names]
 
 

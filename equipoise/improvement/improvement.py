@@ -61,8 +61,8 @@ class Improvement:
             return f"{steps[0].upper()}{steps[1:]} improved the {metric} {change}."
         why = "is worse for sure" if score.is_worse else "cannot be told from none: its interval contains 0"
         return (
-            f"Nothing helped: {steps} had the best {metric} on the half to choose on, but the change on the other half, "
-            f"{change}, {why}."
+            f"Nothing helped: {steps} had the best {metric} on the half to choose on, but the change on the other "
+            f"half, {change}, {why}."
         )
 
     @property
@@ -136,7 +136,7 @@ class Improvement:
 
 
 def lined_up(table: Table) -> str:
-    """A table as text, the first column to the left and the others to the right; two spaces between, or one if tight."""
+    """A table as text: the first column to the left, the others to the right, two spaces apart if there is room."""
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
     gap = 2 if sum(widths) + 2 * (len(widths) - 1) <= WIDTH else 1
     lines = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -101,7 +102,8 @@ def compared(before: Tensor, after: Tensor, labels: Tensor, weights: Tensor, see
         for found in (metrics_of(both.sum(0)), metrics_of(_resampled(both, labels.numpy(), seed)))
     )
     low, high = np.quantile(drawn, (0.025, 0.975), axis=0) + values - drawn.mean(0)
-    low[:2], high[:2] = low[:2].clip(0), high[:2].clip(0)
+    most = [math.inf if name == "nll" else 1 for name in NAMES]
+    low[:2], high[:2] = low[:2].clip(0, most), high[:2].clip(0, most)
     return {
         name: Score(name, *(Estimate(*map(float, (values[k, i], low[k, i], high[k, i]))) for k in range(3)))
         for i, name in enumerate(NAMES)

@@ -210,6 +210,18 @@ def zoo_model(text: str, num_classes: int, in_channels: int) -> TorchNetwork:
     On the meta device no weights are fetched: there they would be lost.
     """
     library, name, params = zoo_call(text)
+    network = library_network(text, num_classes, in_channels)
+    bridged = from_torch(network)
+    if (params.get("pretrained") or params.get("weights")) and not torch.empty(0).is_meta:
+        bridged.pretraining = _PRETRAININGS[library](_imported(text, library), name, in_channels, network, params)
+    if bridged.head.out_features != num_classes:
+        bridged.head = LinearHead(bridged.feature_dim, num_classes)
+    return bridged
+
+
+def library_network(text: str, num_classes: int, in_channels: int) -> nn.Module:
+    """The same as that library makes it, with its own names of weights."""
+    library, name, params = zoo_call(text)
     zoo = _imported(text, library)
     known = zoo.list_models()
     if name.partition(".")[0] not in known:  # timm names pretrained weights after a dot
@@ -217,17 +229,11 @@ def zoo_model(text: str, num_classes: int, in_channels: int) -> TorchNetwork:
     if torch.empty(0).is_meta:  # PyTorch 2.6 does not tell by `get_default_device`
         params = {key: value for key, value in params.items() if key not in ("pretrained", "weights")}
     try:
-        network = _MAKERS[library](zoo, name, num_classes, in_channels, params)
+        return _MAKERS[library](zoo, name, num_classes, in_channels, params)
     except EquipoiseError:
         raise
     except Exception as error:  # whatever another library raises at parameters it does not know, or without a network
         raise EquipoiseError(f"{library} cannot make {text}: {error}") from error
-    bridged = from_torch(network)
-    if params.get("pretrained") or params.get("weights"):
-        bridged.pretraining = _PRETRAININGS[library](zoo, name, in_channels, network, params)
-    if bridged.head.out_features != num_classes:
-        bridged.head = LinearHead(bridged.feature_dim, num_classes)
-    return bridged
 
 
 def _imported(text: str, library: str) -> Any:

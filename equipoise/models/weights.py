@@ -10,14 +10,14 @@ import hashlib
 import io
 import pickle
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from ..core import EquipoiseError
 from ..core.extras import require
@@ -138,12 +138,24 @@ def load_weights(network: Network, weights: Mapping[str, Tensor], source: str) -
     state = network.own_names(weights)
     theirs = {name: tuple(value.shape) for name, value in state.items() if name.startswith("head.")}
     ours = {f"head.{name}": tuple(value.shape) for name, value in network.head.state_dict().items()}
-    if theirs != ours:
-        state = {name: value for name, value in state.items() if name not in theirs}
+    if theirs == ours:
+        load_exactly(network, state, source)
+        return None
+    load_exactly(network, {k: v for k, v in state.items() if k not in theirs}, source, but=ours.keys())
+    return f"The head is drawn anew: {_quoted(source)} has {_shapes(theirs)}, the network {_shapes(ours)}."
+
+
+def load_exactly(
+    network: nn.Module, state: Mapping[str, Tensor], source: str, *, but: Collection[str] = frozenset()
+) -> None:
+    """Put the weights of `source` into any network, `but` those of these names; what does not fit is an error.
+
+    Everything must be there, with the same shapes.
+    """
     own = {name: tuple(value.shape) for name, value in network.state_dict().items()}
     unlike = [name for name, value in state.items() if own.get(name, value.shape) != tuple(value.shape)]
     missing, unexpected = network.load_state_dict({k: v for k, v in state.items() if k not in unlike}, strict=False)
-    expected = own.keys() - unlike - (ours.keys() if theirs != ours else set())
+    expected = own.keys() - unlike - set(but)
     wrong = {
         "the file lacks": [name for name in missing if name in expected and not name.endswith(COUNTER)],
         "the network has no": unexpected,
@@ -152,16 +164,13 @@ def load_weights(network: Network, weights: Mapping[str, Tensor], source: str) -
     if any(wrong.values()):
         lines = "; ".join(f"{what} {_listed(names)}" for what, names in wrong.items() if names)
         raise EquipoiseError(f"weights: {_quoted(source)} does not fit {_kind(network)}: {lines}")
-    if theirs == ours:
-        return None
-    return f"The head is drawn anew: {_quoted(source)} has {_shapes(theirs)}, the network {_shapes(ours)}."
 
 
 def _quoted(path: Path | str) -> str:
     return shown(str(path), 1_000)  # a path is no help in part
 
 
-def _kind(network: Network) -> str:
+def _kind(network: nn.Module) -> str:
     return type(getattr(network, "body", network)).__name__
 
 

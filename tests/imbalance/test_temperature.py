@@ -98,3 +98,12 @@ def test_text_and_errors():
         fit_temperature(torch.tensor([[1.0, math.nan]]), torch.tensor([0]))
     with pytest.raises(ValueError, match="label 2"):
         fit_temperature(torch.zeros(1, 2), torch.tensor([2]))
+
+
+def test_a_weight_of_two_is_the_sample_twice():
+    generator = torch.Generator().manual_seed(0)
+    logits, target = 3 * torch.randn(40, 3, generator=generator), torch.randint(3, (40,), generator=generator)
+    twice = torch.cat([logits, logits[:10]]), torch.cat([target, target[:10]])
+    weight = torch.ones(40)
+    weight[:10] = 2
+    assert fit_temperature(logits, target, weight) == pytest.approx(fit_temperature(*twice), rel=1e-9)

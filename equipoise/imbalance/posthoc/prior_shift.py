@@ -90,7 +90,7 @@ def fit_bias_corrected(logits: Tensor, target: Tensor) -> tuple[float, Tensor]:
         def loss() -> Tensor:
             optimizer.zero_grad()
             value = torch.nn.functional.cross_entropy(s_and_b[0] * z + s_and_b[1:], place)
-            value.backward()  # type: ignore[no-untyped-call]
+            value.backward()
             return value
 
         optimizer.step(loss)

@@ -11,7 +11,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ..core import EquipoiseError, checks
+from ..core import EquipoiseError, checks, known
+from ..core.words import shown
 from ..imbalance import estimate_prior
 from ..norms import example_weight, set_example_weight, tune_example_weight
 from ..norms.kernels.modes import in_mode
@@ -90,7 +91,7 @@ def improve(
             target = _estimated(network, choosing.out, _inputs(unlabelled, images))
         say("Corrections are fitted on the half to choose on …")
         head = head_name(network, next(iter(batches))[0])
-        variants = _variants(network, choosing, metric)
+        variants, left_out = _variants(network, choosing, metric)
         tried = candidates(variants, _aim(metric, target, choosing.out, class_counts), _layer(network, head))
         chosen = best(tried, metric)
         say("The choice is judged on the other half …")
@@ -103,7 +104,7 @@ def improve(
         chosen=chosen,
         candidates=tuple(tried),
         scores=scores,
-        left_out=_left_out(variants, head),
+        left_out=left_out + (() if head else ("Tau-norm was left out: the last layer of the network is not linear.",)),
         class_names=class_names,
         prior=None if target is None else tuple(target.tolist()),
         prior_is_estimated=unlabelled is not None,
@@ -171,7 +172,7 @@ def _checked_metric(metric: str | None, prior: Any, unlabelled: Any) -> str:
     if prior is not None and unlabelled is not None:
         raise EquipoiseError("give a prior, or unlabelled data to estimate it from, not both")
     usual = "balanced_accuracy" if prior is None and unlabelled is None else "accuracy"
-    return checks.one_of("metric", usual if metric is None else metric, CHOICES)
+    return usual if metric is None else known("metric", metric, CHOICES)
 
 
 def _checked_names(names: Sequence[str] | None, num_classes: int) -> tuple[str, ...]:
@@ -185,16 +186,17 @@ def _checked_names(names: Sequence[str] | None, num_classes: int) -> tuple[str, 
 
 
 def _checked_prior(prior: Sequence[float], *parts: Outputs) -> Tensor:
-    shares = torch.tensor([checks.at_least("prior", float(share), 0) for share in prior], dtype=torch.float64)
-    num_classes = parts[0].num_classes
-    if len(shares) != num_classes or not float(shares.sum()) > 0:
-        raise EquipoiseError(f"prior must have a share for each of {num_classes} classes, not all 0, not {prior}")
+    shares, num_classes = torch.tensor([*prior], dtype=torch.float64), parts[0].num_classes
+    if shares.shape != (num_classes,) or bool((shares < 0).any()) or not 0 < float(shares.sum()) < torch.inf:
+        raise EquipoiseError(
+            f"prior must have a share of 0 or more for each of {num_classes} classes, not all 0, not {shown([*prior])}"
+        )
     for part in parts:
         unknown = ((shares > 0) & (torch.bincount(part.labels, minlength=num_classes) == 0)).nonzero().flatten()
         if len(unknown):
             raise EquipoiseError(
-                f"prior expects class {unknown.tolist()}, of which a half of the held-out data has no sample; give such "
-                "classes a share of 0, or more data"
+                f"prior expects class {unknown.tolist()}, of which a half of the held-out data has no sample; give "
+                "such classes a share of 0, or more data"
             )
     return shares / shares.sum()
 
@@ -223,13 +225,16 @@ def _layer(network: nn.Module, head: str | None) -> nn.Linear | None:
     return layer if isinstance(layer, nn.Linear) else None
 
 
-def _variants(network: nn.Module, choosing: Part, metric: str) -> list[Weighed]:
-    """The network as it is, and with the best example weight if it has norms for that."""
-    variants = [Weighed(None, choosing.out)]
-    if _has_moving_averages(network):
-        alpha = float(tune_example_weight(network, choosing.batches, _TUNED_FOR[metric], progress=None))
-        variants.append(Weighed(alpha, choosing.weighed(network, alpha)))
-    return variants
+def _variants(network: nn.Module, choosing: Part, metric: str) -> tuple[list[Weighed], tuple[str, ...]]:
+    """The network as it is, and with the best example weight; or a sentence that says why not."""
+    as_it_is = Weighed(None, choosing.out)
+    if not _has_moving_averages(network):
+        return [as_it_is], ("Example weighing was left out: the network has no norm with moving averages.",)
+    alpha = float(tune_example_weight(network, choosing.batches, _TUNED_FOR[metric], progress=None))
+    weighed = choosing.weighed(network, alpha)
+    if torch.equal(weighed.logits, choosing.out.logits):
+        return [as_it_is], ("Example weighing was left out: no weight is better than none.",)
+    return [as_it_is, Weighed(alpha, weighed)], ()
 
 
 def _has_moving_averages(network: nn.Module) -> bool:
@@ -238,14 +243,6 @@ def _has_moving_averages(network: nn.Module) -> bool:
             return True
     except ValueError:
         return False
-
-
-def _left_out(variants: list[Weighed], head: str | None) -> tuple[str, ...]:
-    sentences = {
-        "Example weighing was left out: the network has no norm with moving averages.": len(variants) == 1,
-        "Tau-norm was left out: the last layer of the network is not linear.": head is None,
-    }
-    return tuple(sentence for sentence, holds in sentences.items() if holds)
 
 
 def _scores(

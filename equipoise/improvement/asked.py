@@ -1,0 +1,115 @@
+"""What the command line says as text, read: class names, class shares, counts, and how images are prepared."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from ..core import EquipoiseError, did_you_mean
+from ..core.words import shown
+from .images import IMAGENET_MEAN, IMAGENET_STD, Images, class_counts_of, folder_batches, measured
+from .networks import Origin
+
+IMAGENET_SIZE, IMAGENET_RESIZE = 224, 256
+
+
+def class_names(path: Path) -> list[str]:
+    """The class in each line of a file."""
+    try:
+        names = [line.strip() for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+    except (OSError, ValueError) as error:
+        raise EquipoiseError(f"--classes {path} cannot be read as a class in each line: {error}") from None
+    if len(names) < 2 or len(set(names)) < len(names):
+        raise EquipoiseError(f"--classes {path} must have two classes or more, each in a line of its own and once")
+    return names
+
+
+def numbers(option: str, text: str) -> tuple[float, ...]:
+    """
+    >>> numbers("--mean", "0.5, 0.4")
+    (0.5, 0.4)
+    """
+    try:
+        return tuple(float(part) for part in text.split(","))
+    except ValueError:
+        raise EquipoiseError(f"{option} must be numbers with commas between, not {shown(text)}") from None
+
+
+def shares(text: str, names: Sequence[str]) -> list[float]:
+    """The share of each class: by name, as numbers in the order of the classes, or "uniform".
+
+    >>> shares("dog=0.1,cat=0.9", ["cat", "dog"]), shares("uniform", ["cat", "dog"])
+    ([0.9, 0.1], [1.0, 1.0])
+    """
+    if text.strip() == "uniform":
+        return [1.0] * len(names)
+    if "=" not in text:
+        found = numbers("--prior", text)
+        if len(found) != len(names):
+            raise EquipoiseError(f"--prior must have {len(names)} shares, one for each class, not {len(found)}")
+        return list(found)
+    by_name = dict(part.rsplit("=", 1) for part in text.split(",") if "=" in part)
+    given = {name.strip(): numbers("--prior", share)[0] for name, share in by_name.items()}
+    for name in given.keys() - set(names):
+        raise EquipoiseError(f"--prior: there is no class {name!r}.{did_you_mean(name, names)}")
+    return [given.get(name, 0.0) for name in names]
+
+
+def counts(text: str, names: Sequence[str]) -> list[int]:
+    """Training images of each class: numbers in the order of the classes, or the folder that has them."""
+    if Path(text).expanduser().is_dir():
+        return class_counts_of(Path(text).expanduser(), names)
+    found = numbers("--train-counts", text)
+    if len(found) != len(names) or any(count < 0 or count != int(count) for count in found) or not any(found):
+        raise EquipoiseError(
+            f"--train-counts must be a folder, or {len(names)} whole numbers, one for each class, not {shown(text)}"
+        )
+    return [int(count) for count in found]
+
+
+def images_for(
+    origin: Origin,
+    data: Path,
+    names: Sequence[str] | None,
+    size: int | None,
+    resize: int | None,
+    mean: str | None,
+    std: str | None,
+    batch_size: int,
+) -> tuple[Images, str]:
+    """How the images are prepared for a network, and that in words."""
+    if (mean is None) != (std is None):
+        raise EquipoiseError("--mean and --std go together")
+    if size is None and origin.size is None and origin.takes_imagenet:
+        size, resize = IMAGENET_SIZE, resize or IMAGENET_RESIZE
+    size = size or origin.size
+    if size is None:
+        raise EquipoiseError(
+            "say with --size how many pixels wide and high the images are that the network was trained on"
+        )
+    try:
+        images, whose = Images(size, resize, *_scale(origin.channels, mean, std), batch_size), "as given"
+    except ValueError as error:
+        raise EquipoiseError(str(error)) from None
+    if mean is None and (origin.is_ours or origin.channels == 1):
+        found = measured(folder_batches(data, images, names))
+        images, whose = replace(images, mean=found[0], std=found[1]), "measured on these images"
+    elif mean is None:
+        whose = "ImageNet's"
+    cut = f"{size} × {size} pixels" + (f" out of a short side of {resize}" if resize and resize != size else "")
+    shown_mean, shown_std = (", ".join(f"{x:.3f}" for x in values) for values in (images.mean, images.std))
+    return images, f"Images are {cut}; mean {shown_mean} and standard deviation {shown_std} are {whose}."
+
+
+def _scale(channels: int, mean: str | None, std: str | None) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Mean and standard deviation of each channel, as given (one number may stand for all) or ImageNet's."""
+    if mean is None or std is None:
+        return IMAGENET_MEAN[:channels], IMAGENET_STD[:channels]
+    given = numbers("--mean", mean), numbers("--std", std)
+    means, stds = (values * channels if len(values) == 1 else values for values in given)
+    if len(means) != channels:
+        raise ValueError(
+            f"--mean must have {channels} numbers, one for each channel that the network takes, not {mean}"
+        )
+    return means, stds
