@@ -26,6 +26,7 @@ from .cache import cached_source, forget_cached
 from .class_sizes import draw, long_tailed_counts, step_counts
 from .corruptions import CORRUPTIONS, SEVERITIES, corrupt
 from .decode import DataError
+from .features import Features
 from .frame import Frame
 from .further import FurtherTest, load_further
 from .image_files import ImageFiles
@@ -49,6 +50,7 @@ __all__ = [
     "CropFlip",
     "Crops",
     "DataError",
+    "Features",
     "Frame",
     "FurtherTest",
     "ImageFiles",

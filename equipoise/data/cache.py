@@ -16,6 +16,7 @@ import numpy as np
 import torch
 
 from .arena import Arena
+from .features import Features
 from .frame import Frame
 from .image_files import ImageFiles, each_read
 from .on_disk import OnDisk, write_images
@@ -77,7 +78,7 @@ def _write_images(folder: Path, name: str, images: Images) -> None:
     if isinstance(images, ImageFiles) and images.frame.whole:
         np.save(folder / f"{name}_table.npy", write_arena(folder / f"{name}.pixels", images).numpy())
     else:
-        assert not isinstance(images, Ragged), "a source leaves whole images in their files"
+        assert not isinstance(images, Ragged | Features), "a source leaves whole images in their files"
         write_images(folder / f"{name}.npy", images)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from pathlib import Path
 
@@ -15,6 +15,7 @@ from ..core import EquipoiseError, Spec, checks, known
 from .cache import cached_source
 from .class_sizes import draw, long_tailed_counts, step_counts
 from .decode import DataError
+from .features import Features
 from .names import shown
 from .place import has_place, placeless
 from .sources import Source, data_folders
@@ -38,6 +39,7 @@ def load_task(
     root: str | Path | None = None,
     cache: Path | None = None,
     decode: bool = True,
+    through: Callable[[Source], Source] | None = None,
 ) -> Task:
     """The set called `name` with a validation set carved from train; the test set is always the official one.
 
@@ -63,6 +65,7 @@ def load_task(
         root: the folder of the files; by default ``$EQUIPOISE_DATA``, the user's cache folder, then the system's.
         cache: a folder for a copy of the images that processes map and share; by default they are read into memory.
         decode: False leaves the images of a folder in their files, for who only wants to count them.
+        through: what is done to the whole set, its images still in their files, before any are drawn.
 
     Example:
         >>> task = load_task("blobs", imbalance="long_tailed", ratio=100, valid=0)
@@ -70,7 +73,7 @@ def load_task(
         tensor([500,  50,   5])
     """
     check_task(name, imbalance, ratio, valid, n_max, valid_per_class, test, content, seed)
-    source = _source(name, root, cache, content, decode)
+    source = _source(name, root, cache, content, decode) if through is None else through(_opened(name, root, content))
     if source.valid is not None and valid_per_class:
         raise EquipoiseError(
             f"{name} has validation images of its own, so valid_per_class takes none from train: leave it out"
@@ -170,6 +173,8 @@ def _counts(sizes: Sequence[int], imbalance: str | None, ratio: float, n_max: in
 
 
 def _empty(split: Split) -> Split:
+    if isinstance(split.images, Features):
+        return split.take(torch.empty(0, dtype=torch.int64))
     # in memory even where the images are on disk: a network can be asked about none of them
     return Split(torch.empty((0, *split.images.shape[1:]), dtype=torch.uint8), split.labels[:0])
 

@@ -10,23 +10,26 @@ import torch
 from torch import Tensor
 
 from .arena import indexed
+from .features import Features
 from .frame import Frame
 from .image_files import ImageFiles
 from .on_disk import OnDisk
 from .ragged import Ragged
 
-Images = Tensor | OnDisk | ImageFiles | Ragged
+Images = Tensor | OnDisk | ImageFiles | Ragged | Features
 
 
 def at_hand(images: Images, device: torch.device) -> bool:
     """Whether a batch of them is made on `device` in one go, without a loader."""
-    if isinstance(images, Ragged):
+    if isinstance(images, Ragged | Features):
         return images.device == indexed(device)
     return isinstance(images, Tensor) or (isinstance(images, OnDisk) and device.type == "cpu")
 
 
 def frame_of(images: Images) -> Frame | None:
     """The sizes of images that are kept whole; None for squares."""
+    if isinstance(images, Features):
+        return frame_of(images.images)
     frame = images.frame if isinstance(images, ImageFiles | Ragged) else None
     return frame if frame is not None and frame.whole else None
 
@@ -36,7 +39,7 @@ class Split:
     """Images (N, c, h, w) as uint8 and their labels (N,) as int64.
 
     Images may be left on disk, and may be kept whole, each in its own shape (`Ragged`): they are then indexed and split
-    as their test views, which have one shape.
+    as their test views, which have one shape. `Features` may stand for them.
     """
 
     images: Images
@@ -47,7 +50,7 @@ class Split:
 
     def to(self, device: torch.device | str) -> Split:
         """The same on `device`, except for images that are on disk: those come a batch at a time."""
-        images = self.images.to(device) if isinstance(self.images, Tensor | Ragged) else self.images
+        images = self.images.to(device) if isinstance(self.images, Tensor | Ragged | Features) else self.images
         return Split(images, self.labels.to(device))
 
     def in_memory(self) -> Split:
@@ -58,6 +61,8 @@ class Split:
         """The same with all images read, as a tensor: of images that are kept whole, the test views."""
         if isinstance(self.images, Tensor):
             return self
+        if isinstance(self.images, Features):
+            return Split(self.images.images, self.labels).dense()
         parts = list(self.images.split(1024)) or [torch.empty(self.images.shape, dtype=torch.uint8)]
         return Split(torch.cat(parts), self.labels)
 

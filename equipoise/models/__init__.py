@@ -3,6 +3,7 @@
 from ._base import HeadFactory, Network, NormFactory
 from .bridge import TorchNetwork, from_torch, zoo_text
 from .create import create_model, is_pretrained
+from .frozen import FrozenBody
 from .heads.causal import CausalHead, causal_logits
 from .heads.cosine import CosineHead, cosine_logits
 from .heads.dropout import DropoutHead
@@ -43,6 +44,7 @@ __all__ = [
     "DropoutHead",
     "EfficientNetLite0",
     "FreshHead",
+    "FrozenBody",
     "HeadFactory",
     "LinearHead",
     "MetaEmbeddingHead",

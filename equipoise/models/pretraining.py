@@ -20,6 +20,10 @@ class Pretraining:
     licence: str | None = None
 
 
+# a file of weights does not say what images it wants; most were trained with these
+IMAGENET = Pretraining("a file of weights", (0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
+
+
 def for_channels(values: Sequence[float], channels: int) -> tuple[float, ...]:
     """A value for each of three channels as one for grey images: their mean.
 

@@ -13,6 +13,7 @@ from ..core import Spec, card
 from ..data import DataError, Task, data_notes, load_task, placeless, shown
 from ..store import Record, Store
 from ..train import Recipe, TaskChoice
+from ..train.embed import features_folder
 from .study import Study
 
 
@@ -34,6 +35,7 @@ def bind(study: Study, store: Store, say: Callable[[str], None]) -> Study:
         said += [*data_notes(task, whole), *_batch_notes(study, choice, task)]
     said += [note for recipe in study.methods.values() if (note := _augmentation(recipe))]
     said += [note for recipe in study.methods.values() if (note := recipe.head_note(tasks[recipe.task]))]
+    said += [note for recipe in study.methods.values() if (note := _features(recipe))]
     for note in dict.fromkeys(said):
         say(note)
     return study
@@ -110,6 +112,16 @@ def _task(study: Study, choice: TaskChoice) -> Task:
     if not len(task.test):
         raise DataError(f"{shown(choice.name)} has no test images, so a study of it has nothing to report: add some")
     return task
+
+
+def _features(recipe: Recipe) -> str | None:
+    """Where a head is trained on features."""
+    if recipe.plan.train == "all":
+        return None
+    return (
+        f"Heads are trained on the features that {recipe.model} gives, which stays as it is: it looks at every image "
+        f"once, without augmentation, and {features_folder()} keeps what it saw."
+    )
 
 
 def _augmentation(recipe: Recipe) -> str | None:

@@ -1,6 +1,6 @@
 """4 · Training: recipe, objective, plan, loop, predictions."""
 
-from .embed import embed
+from .embed import embed, embedded
 from .fit import Fitting, Stopped, fit, fit_one
 from .layout import LAYOUTS, fastest_layout
 from .loop import Diverged, Run
@@ -29,6 +29,7 @@ __all__ = [
     "Terms",
     "choose_convolutions",
     "embed",
+    "embedded",
     "fastest_layout",
     "fit",
     "fit_one",

@@ -7,7 +7,10 @@ import io
 import warnings
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -15,17 +18,15 @@ from torch import Tensor
 
 from ..core import EquipoiseError
 from ..core.files import sealed, unsealed, write_whole
-from ..data import normalize
+from ..data import Features, Source, Split, normalize
+from ..data.sources._base import cache_folder
 from ..data.task import Images
-from ..models import FreshHead, Network, Pretraining, create_model, is_pretrained
-from ..models.pretraining import for_channels
+from ..models import FreshHead, Network, create_model, is_pretrained
+from ..models.pretraining import IMAGENET, for_channels
 
 BACKBONE = "efficientnet_lite0(pretrained=True)"
 BATCH = 64
 WAY = 1  # raised whenever the same images and weights come to give other features
-
-# a file of weights does not say what images it wants; most were trained with these
-IMAGENET = Pretraining("a file", (0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
 
 
 def embed(
@@ -55,6 +56,24 @@ def embed(
     if cache is None:
         return frozen.features(images)
     return frozen.kept_features(images, Path(cache), _content(images))
+
+
+def embedded(source: Source, model: str, weights: str | None, device: torch.device) -> Source:
+    """A set with the features of its images in their place, which the user's cache folder keeps."""
+    backbone = backbone_of(model, source.train.images.shape[1], weights, device)
+
+    def seen(name: str, split: Split) -> Split:
+        content = f"{source.content} {name}" if source.content else _content(split.images)
+        features = backbone.kept_features(split.images, features_folder(), content)
+        return Split(Features(features, split.images), split.labels)
+
+    splits: dict[str, Any] = {name: seen(name, split) for name, split in source.splits.items()}
+    return replace(source, **splits)
+
+
+def features_folder() -> Path:
+    """Where the features of a study's images are kept."""
+    return cache_folder() / "features"
 
 
 class Backbone:
@@ -103,6 +122,11 @@ class Backbone:
         """The same from a file in `cache`, which is made where there is none; `content` says what the images are."""
         name = hashlib.sha256(f"{self.identity} {content}".encode()).hexdigest()[:32]
         return _kept(cache / name, (len(images), self.feature_dim), lambda: self.features(images))
+
+
+@lru_cache(maxsize=2)  # the runs of a study share one
+def backbone_of(model: str, in_channels: int, weights: str | None, device: torch.device) -> Backbone:
+    return Backbone(model, in_channels, weights, device)
 
 
 def _kept(file: Path, shape: tuple[int, int], make: Callable[[], Tensor]) -> Tensor:

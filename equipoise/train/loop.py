@@ -13,13 +13,16 @@ from torch import Tensor
 
 from ..core import Batch, EquipoiseError, Spec
 from ..data import Task, crops_of, normalize
-from ..models import FreshHead, Network, create_model
+from ..models import FreshHead, FrozenBody, Network, create_model
 from ..models.create import head_factory
-from ..norms import decay_groups, pull_towards_one
+from ..models.pretraining import for_channels
+from ..norms import pull_towards_one
 from .accumulate import Gradients
 from .ema import Average
+from .embed import backbone_of
 from .feed import Streamed, feed_of
 from .objective import Objective, Terms
+from .optimizer import make_optimizer
 from .procedures import Procedure
 from .recipe import Recipe
 from .schedule import learning_rates
@@ -57,20 +60,7 @@ class Run:
         schedule = Spec.parse(plan.schedule).build("schedule", epochs=plan.epochs, warmup_epochs=warmup)
         rates = learning_rates(schedule, plan.lr, plan.epochs, warmup, self.steps_per_epoch)
         self.rates = rates.to(device, torch.float32)
-        self.lr = torch.zeros((), dtype=torch.float32, device=device)
-        self.optimizer = torch.optim.SGD(
-            decay_groups(
-                self.network,
-                plan.weight_decay,
-                affine=plan.affine_decay,
-                final=plan.final_decay,
-                towards=plan.affine_towards,
-            ),
-            lr=self.lr,
-            momentum=plan.momentum,
-            nesterov=plan.nesterov,
-            fused=True,
-        )
+        self.optimizer, self.rate = make_optimizer(self.network, plan, device)
         self.gradients = Gradients(self.network.parameters(), plan.accumulate)
         self.average = Average(self.network, plan.ema) if plan.ema is not None else None
         self.done = torch.zeros((), dtype=torch.int64, device=device)  # steps taken
@@ -89,14 +79,7 @@ class Run:
         self.procedure: Procedure | None = built("procedure")
         with self.streams.initial_weights(), warnings.catch_warnings():
             warnings.simplefilter("ignore", FreshHead)  # the study has said it once
-            network = create_model(
-                recipe.model,
-                facts["num_classes"],
-                norm=recipe.norm,
-                head=recipe.head,
-                in_channels=facts["in_channels"],
-                weights=start,
-            )
+            network = self._network(recipe, facts, start)
             self.mean, self.std = (value.to(self.device) for value in self._scale(network))
             if self.procedure is not None:
                 network = self.procedure.adapt(network, head_factory(recipe.head))
@@ -124,11 +107,23 @@ class Run:
             if hasattr(module, "generator"):
                 module.generator = self.streams["noise"]
 
+    def _network(self, recipe: Recipe, facts: dict[str, Any], start: str | None) -> Network:
+        classes, channels = facts["num_classes"], facts["in_channels"]
+        if recipe.plan.train == "all":
+            return create_model(
+                recipe.model, classes, norm=recipe.norm, head=recipe.head, in_channels=channels, weights=start
+            )
+        body = backbone_of(recipe.model, channels, recipe.plan.weights, self.device).network
+        network = FrozenBody(body, classes, head_factory(recipe.head))
+        network.scale.fit(self.task.train.images[:].cpu())
+        return network
+
     def _scale(self, network: Network) -> tuple[Tensor, Tensor]:
         """Mean and deviation that images are normalized by: those that the network's weights want, or the images'."""
         if network.pretraining is None:
             return self.task.mean_std
-        return torch.tensor(network.pretraining.mean), torch.tensor(network.pretraining.std)
+        wanted, channels = network.pretraining, self.task.train.images.shape[1]
+        return torch.tensor(for_channels(wanted.mean, channels)), torch.tensor(for_channels(wanted.std, channels))
 
     # -- the step ----------------------------------------------------------------------------------------------------
 
@@ -161,17 +156,24 @@ class Run:
         self._count(loss)
 
     @property
+    def lr(self) -> Tensor:
+        """The learning rate of this step, on the device."""
+        return self.rate.base
+
+    @property
     def progress(self) -> Tensor:
         """The share of training that is done, from 0 to 1, on the device."""
         return self.done / len(self.rates)
 
     def inputs(self, images: Tensor) -> Tensor:
-        """Images as the network takes them."""
+        """Images as the network takes them; features as they are."""
+        if images.is_floating_point():
+            return images
         return normalize(images, self.mean, self.std).contiguous(memory_format=self.layout)
 
     def _next_index(self) -> tuple[Tensor, Tensor]:
         """The samples of the next batch, and their places in the order of the epoch."""
-        self.lr.copy_(self.rates.take(self.done))  # indexing with a tensor of one value would read it back
+        self.rate.set(self.rates.take(self.done))  # indexing with a tensor of one value would read it back
         first = (self.done % self.steps_per_epoch) * self.batch_size
         place = first + torch.arange(self.batch_size, device=self.device)
         return self.order[place], place
@@ -259,8 +261,8 @@ class Run:
         if self.average is not None:
             self.average.network.load_state_dict(state["average"])
         self.optimizer.load_state_dict(state["optimizer"])
-        for group in self.optimizer.param_groups:
-            group["lr"] = self.lr  # loading put a copy there, which no step would move
+        for group, rate in zip(self.optimizer.param_groups, self.rate.of_groups, strict=True):
+            group["lr"] = rate  # loading put a copy there, which no step would move
         self.objective.load_state_dict(state["objective"])
         if self.procedure is not None:
             self.procedure.load_state_dict(state["procedure"])

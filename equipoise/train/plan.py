@@ -10,6 +10,8 @@ from ..core.annotations import fitted
 from ..models.weights import with_content
 
 PRECISIONS = ("float32", "bf16")
+OPTIMIZERS = ("sgd", "adamw")
+TRAINED = ("all", "head")
 
 MOST_EPOCHS = 100_000
 LARGEST_BATCH = 1_000_000
@@ -26,6 +28,11 @@ class Plan:
     sends each batch through the network in so many equal parts, which takes as much less memory: the step is that of
     the whole batch, except that norms, mixings and the bias weighting see one part at a time. `weights` is a file to
     start from (`create_model`); what the file holds is kept with its name, so that another file is another run.
+
+    `optimizer` may be "adamw": `momentum` is then β₁ (β₂ is 0.999), and a step shrinks weights by lr · `weight_decay`
+    of themselves. `layer_decay` multiplies the learning rate once for each stage that lies between a weight and the
+    head, the weight's own included. `train="head"` leaves a pretrained network as it is and trains a head on its
+    features, which are made once for all runs: no image is augmented.
     """
 
     epochs: int = 200
@@ -43,6 +50,9 @@ class Plan:
     precision: str = "float32"
     accumulate: int = 1
     weights: str | None = None
+    optimizer: str = "sgd"
+    layer_decay: float = 1.0
+    train: str = "all"
 
     def __post_init__(self) -> None:
         for name, annotation in get_type_hints(Plan).items():
@@ -61,6 +71,7 @@ class Plan:
             )
         if self.affine_towards not in (0, 1):
             raise ValueError(f"affine_towards must be 0 or 1, not {self.affine_towards!r}")
+        self._check_optimizer()
         if self.nesterov and self.momentum == 0:
             raise ValueError("nesterov needs a momentum above 0")
         if self.warmup is None:
@@ -75,6 +86,16 @@ class Plan:
             object.__setattr__(self, "schedule", _checked_schedule(self.schedule, self.epochs))
         except EquipoiseError as error:
             raise ValueError(f"schedule: {error}") from error
+
+    def _check_optimizer(self) -> None:
+        checks.one_of("optimizer", self.optimizer, OPTIMIZERS)
+        checks.one_of("train", self.train, TRAINED)
+        if not 0 < self.layer_decay <= 1:
+            raise ValueError(f"layer_decay must be above 0 and at most 1, not {self.layer_decay!r}")
+        if self.train == "head" and self.layer_decay != 1:
+            raise ValueError('layer_decay is for train = "all": with train = "head" no layer but the head is trained')
+        if self.optimizer == "adamw" and (self.nesterov or self.affine_towards):
+            raise ValueError('nesterov and affine_towards = 1 are for optimizer = "sgd": leave them out with "adamw"')
 
     def check_length(self, images: int) -> None:
         """Refuse more parts than there are training images, and more steps than a table of their rates can have."""

@@ -20,6 +20,7 @@ from ..core.words import shown
 from ..data import Task, check_task, placeless
 from ..models import FreshHead, create_model, zoo_text
 from ..models.weights import content_of
+from .head_only import unfit_for_head
 from .plan import Plan
 
 # dial -> its value when neither the user nor a companion has chosen
@@ -40,7 +41,13 @@ DIALS: dict[str, str | None] = {
 
 # at these values, options that a later version added to the task and the plan change no key
 _LATER_TASK_OPTIONS = (("valid_per_class", None), ("test", True), ("content", None))
-_LATER_PLAN_OPTIONS = (("accumulate", 1), ("weights", None))
+_LATER_PLAN_OPTIONS = (
+    ("accumulate", 1),
+    ("weights", None),
+    ("optimizer", "sgd"),
+    ("layer_decay", 1.0),
+    ("train", "all"),
+)
 
 MOST_PARAMETERS = 10**10  # 40 GB of weights; training takes three times as much
 
@@ -109,6 +116,9 @@ class Recipe:
         if not mistakes:
             _try(mistakes, lambda: _check_network(dials))
             _try(mistakes, lambda: _check_accumulation(dials, plan))
+            if plan.train == "head":
+                defaults = {dial: _resolved(dial, choice) for dial, choice in DIALS.items()}
+                mistakes += unfit_for_head(dials, defaults, plan.weights, _facts(torch.tensor([3, 2])))
         _try(mistakes, lambda: checks.whole("seed", seed))
         if mistakes:
             raise Mistakes(mistakes)
@@ -214,6 +224,8 @@ def _with_companions(options: dict[str, Any], task: TaskChoice | None) -> dict[s
         for entry in cards(dial):
             if entry.name == name:
                 brought |= entry.companions
+    if options.get("train") == "head":
+        brought.pop("augment", None)  # images are looked at once
     return DIALS | brought | options
 
 

@@ -7,16 +7,18 @@ import math
 import statistics
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
 
 from ...analysis import evaluate
-from ...data import load_task
+from ...data import Features, Source, load_task
 from ...store import Store
 from ...train import Pack, Recipe, Run, predict
+from ...train.embed import backbone_of
 from ..run.bf16 import check_precision
 from ..run.child import Failed, ask, check_guard
 from ..run.hardware import device_name
@@ -108,11 +110,23 @@ def measured_seconds(recipe: Recipe, device: torch.device) -> float:
 
     On a GPU the run is measured alone; side by side with others it will cost less.
     """
-    task = load_task(**{**recipe.task.__dict__, "test": False}, seed=recipe.seed).to(device)
+    through = partial(_with_any_features, recipe=recipe) if recipe.plan.train == "head" else None
+    task = load_task(**{**recipe.task.__dict__, "test": False}, seed=recipe.seed, through=through).to(device)
     weights = Run(recipe.parent, task, device).network.state_dict() if recipe.parent else None
     run = Run(recipe, task, device, weights)
     step = _step_on_gpu(run) if device.type == "cuda" and run.procedure is None else _step(run)
     return run.plan.epochs * (run.steps_per_epoch * step + _evaluation(run))
+
+
+def _with_any_features(source: Source, recipe: Recipe) -> Source:
+    """Features of the right size: what they are makes no difference to the time."""
+    images = source.train.images
+    dim = backbone_of(recipe.model, images.shape[1], recipe.plan.weights, torch.device("cpu")).feature_dim
+    splits: dict[str, Any] = {
+        name: replace(split, images=Features(torch.zeros(len(split), dim), split.images))
+        for name, split in source.splits.items()
+    }
+    return replace(source, **splits)
 
 
 def _step(run: Run) -> float:

@@ -23,7 +23,7 @@ from ...core import EquipoiseError, Output, Spec
 from ...data import DataError, Task, load_task
 from ...data.task import at_hand
 from ...store import Damaged, Record, Store, explained, now
-from ...train import Diverged, Fitting, Recipe, Run, Stopped, TaskChoice, fit_one, fit_pack, predict
+from ...train import Diverged, Fitting, Recipe, Run, Stopped, TaskChoice, embedded, fit_one, fit_pack, predict
 from .child import Failed, ask
 from .hardware import choose_layouts, device_name, layout_of, measured_layout, pack_size
 from .how import How
@@ -37,6 +37,7 @@ Curves = dict[str, list[float]]
 Tell = Callable[[int, Curves], None]  # epochs done, curves so far
 TellMember = Callable[[int, int, Curves], None]  # which job, epochs done, curves so far
 Stop = Callable[[], bool]
+Backbone = tuple[str, str | None]  # model, and file of weights
 
 
 @dataclass(frozen=True)
@@ -117,7 +118,8 @@ def measured_pack_size(jobs: Sequence[Job], store: Store, how: How) -> int:
     """
     trainings = [job.training for job in jobs if job.training.procedure is None]
     if how.device.type == "cpu":
-        choose_layouts(trainings, store, lambda recipe: str(ask(how.device, _layout_of, recipe, store.path)))
+        convolved = [recipe for recipe in trainings if recipe.plan.train == "all"]
+        choose_layouts(convolved, store, lambda recipe: str(ask(how.device, _layout_of, recipe, store.path)))
         return 1
     if not trainings:
         return 1
@@ -333,7 +335,30 @@ def _failure(recipe: Recipe, error: Exception, seconds: float, device: torch.dev
 def task_of(recipe: Recipe, store: Store, device: torch.device) -> Task:
     """The task of a recipe: on a GPU with room for it in its memory, else in files that processes share."""
     with explained(store.path):
-        return _task_on(recipe.task, recipe.seed, cache_of(store), device)
+        return _task_on(recipe.task, recipe.seed, backbone(recipe), cache_of(store), device)
+
+
+def backbone(recipe: Recipe) -> Backbone | None:
+    """The network on whose features a recipe is trained; None where it is trained on images."""
+    return (recipe.model, recipe.plan.weights) if recipe.plan.train == "head" else None
+
+
+def look_at_images(recipe: Recipe, store: Store, device: torch.device) -> None:
+    """Read all images of a recipe's task: broken ones are told here, and features that stand for images are made.
+
+    A GPU makes them in another process.
+    """
+    if device.type == "cpu" or backbone(recipe) is None:
+        task_of(recipe, store, torch.device("cpu"))
+        return
+    try:
+        ask(device, _look, recipe, store.path, device)
+    except Failed as failed:
+        raise EquipoiseError(str(failed)) from None
+
+
+def _look(recipe: Recipe, path: Path, device: torch.device) -> None:
+    task_of(recipe, Store(path), device)
 
 
 def cache_of(store: Store) -> Path:
@@ -342,8 +367,9 @@ def cache_of(store: Store) -> Path:
 
 
 @lru_cache(maxsize=2)  # a study's jobs come a seed at a time, so the task of a seed is built once
-def _task_on(choice: TaskChoice, seed: int, cache: Path, device: torch.device) -> Task:
-    task = load_task(**choice.__dict__, seed=seed, cache=cache)
+def _task_on(choice: TaskChoice, seed: int, by: Backbone | None, cache: Path, device: torch.device) -> Task:
+    through = by and partial(embedded, model=by[0], weights=by[1], device=device)
+    task = load_task(**choice.__dict__, seed=seed, cache=cache, through=through)
     if device.type == "cuda" and task.bytes_to(device) < RESIDENT_SHARE * torch.cuda.mem_get_info(device)[0]:
         task = task.in_memory()
     return task.to(device)

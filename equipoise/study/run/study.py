@@ -9,8 +9,6 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-import torch
-
 from ...analysis.statistics.sequential import Rounds
 from ...core import EquipoiseError
 from ...core.words import counted
@@ -23,7 +21,7 @@ from ..plan.forecast import forecast
 from ..study import Study
 from .child import check_guard
 from .how import How
-from .job import jobs_of, task_of
+from .job import backbone, jobs_of, look_at_images
 from .listener import Listener
 from .tensorboard import TensorBoard
 from .workers import Workers
@@ -69,8 +67,8 @@ def do_runs(recipes: Iterable[tuple[str, Recipe]], store: Store, how: How, liste
     missing = [job for job in jobs if not job.finished_in(store)]
     if not missing:
         return False
-    for recipe in {job.training.task: job.training for job in missing}.values():
-        task_of(recipe, store, torch.device("cpu"))  # all broken images are told here, before anything is trained
+    for recipe in {(job.training.task, backbone(job.training)): job.training for job in missing}.values():
+        look_at_images(recipe, store, how.device)  # before anything is trained
     pool = Workers(missing, store, how)
     board = TensorBoard(store.path / "tensorboard") if how.tensorboard else None
     with stop_on_interrupt(pool, listener), listener.runs(names, len(jobs), len(jobs) - len(missing)) as watch:

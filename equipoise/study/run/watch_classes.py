@@ -135,8 +135,10 @@ class Progress:
             ranges = output_range(network, [self.run.inputs(batch)])
         except ValueError:  # it has no norm
             return {}
-        farthest = [(max(map(abs, r.training)), max(map(abs, r.inference)), r.bound) for r in ranges]
-        return {"norm_range": torch.tensor(farthest)}
+        # features pass through no norm of the frozen network that they come from
+        passed = [r for r in ranges if r.bound > 0]
+        farthest = [(max(map(abs, r.training)), max(map(abs, r.inference)), r.bound) for r in passed]
+        return {"norm_range": torch.tensor(farthest)} if farthest else {}
 
 
 def _features(network: Network, x: Tensor) -> Tensor:

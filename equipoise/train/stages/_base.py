@@ -30,7 +30,7 @@ class Stage:
         raise NotImplementedError
 
     def plan(self, first: Plan) -> Plan:
-        """The first stage's plan with this stage's length, rate and decay; down along a cosine, without warm-up."""
+        """The first stage's plan with this stage's length, rate and decay: SGD, down along a cosine without warm-up."""
         return replace(
             first,
             epochs=self.epochs,
@@ -39,6 +39,8 @@ class Stage:
             final_decay=0.0,
             warmup=0.0,
             schedule="cosine",
+            optimizer="sgd",
+            layer_decay=1.0,
         )
 
     def prepare(self, network: Network) -> None:

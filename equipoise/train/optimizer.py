@@ -1,0 +1,74 @@
+"""The optimizer that a plan asks for. Its learning rates live on the device, one for each group of parameters."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from ..models import Network
+from ..norms import decay_groups
+from .plan import Plan
+
+
+def make_optimizer(network: Network, plan: Plan, device: torch.device) -> tuple[torch.optim.Optimizer, Rates]:
+    """What moves the weights that are not frozen, and the rates that it moves them by."""
+    groups = decay_groups(
+        network, plan.weight_decay, affine=plan.affine_decay, final=plan.final_decay, towards=plan.affine_towards
+    )
+    if plan.train == "head":
+        groups = [{**group, "params": [p for p in group["params"] if p.requires_grad]} for group in groups]
+    groups = _by_depth(groups, network, plan.layer_decay)
+    rates = Rates([group.pop("factor") for group in groups], device)
+    for group, rate in zip(groups, rates.of_groups, strict=True):
+        group["lr"] = rate
+    if plan.optimizer == "adamw":
+        in_graphs = device.type == "cuda"
+        betas = (plan.momentum, 0.999)
+        return torch.optim.AdamW(groups, lr=rates.base, betas=betas, fused=True, capturable=in_graphs), rates
+    sgd = torch.optim.SGD(groups, lr=rates.base, momentum=plan.momentum, nesterov=plan.nesterov, fused=True)
+    return sgd, rates
+
+
+class Rates:
+    """The learning rate now (`base`), and that times each group's factor."""
+
+    def __init__(self, factors: list[float], device: torch.device) -> None:
+        self.base = torch.zeros((), dtype=torch.float32, device=device)
+        self.factors = torch.tensor(factors, dtype=torch.float32, device=device)
+        self.values = torch.zeros_like(self.factors)
+
+    @property
+    def of_groups(self) -> tuple[Tensor, ...]:
+        """Where the optimizer reads them."""
+        return self.values.unbind()
+
+    def set(self, rate: Tensor) -> None:
+        self.base.copy_(rate)
+        torch.mul(self.factors, self.base, out=self.values)
+
+
+def depths(network: Network) -> dict[nn.Parameter, int]:
+    """How far each parameter is from the head: 0 in the head, 1 in the last stage; what is in no stage, as the first.
+
+    >>> from equipoise.models import create_model
+    >>> sorted(set(depths(create_model("cnn_small", num_classes=3)).values()))
+    [0, 1, 2, 3, 4]
+    """
+    found = dict.fromkeys(network.parameters(), len(network.stages))
+    for depth, name in enumerate(("head", *reversed(network.stages))):
+        found |= dict.fromkeys(network.get_submodule(name).parameters(), depth)
+    return found
+
+
+def _by_depth(groups: list[dict[str, Any]], network: Network, layer_decay: float) -> list[dict[str, Any]]:
+    """The groups, each cut into those of one depth, with the `factor` of their learning rate: layer_decay^depth."""
+    if layer_decay == 1:
+        return [{**group, "factor": 1.0} for group in groups]
+    depth = depths(network)
+    return [
+        {**group, "params": [p for p in group["params"] if depth[p] == d], "factor": layer_decay**d}
+        for group in groups
+        for d in sorted({depth[p] for p in group["params"]})
+    ]
