@@ -136,7 +136,7 @@ class Progress:
         except ValueError:  # it has no norm
             return {}
         # features pass through no norm of the frozen network that they come from
-        passed = [r for r in ranges if r.bound > 0]
+        passed = [r for r in ranges if not r.inference[0] > r.inference[1]]
         farthest = [(max(map(abs, r.training)), max(map(abs, r.inference)), r.bound) for r in passed]
         return {"norm_range": torch.tensor(farthest)} if farthest else {}
 
