@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from .auditing import Audit as Audit
+    from .auditing import audit as audit
     from .core import EquipoiseError as EquipoiseError
     from .data import load_task as load_task
     from .front import Results as Results
@@ -23,10 +25,12 @@ if TYPE_CHECKING:
     from .train import Recipe as Recipe
 
 _NAMES = {
+    "Audit": "auditing",
     "EquipoiseError": "core",
     "Recipe": "train",
     "Results": "front",
     "Study": "study",
+    "audit": "auditing",
     "create_model": "models",
     "improve": "improvement",
     "list_methods": "front",
@@ -34,8 +38,8 @@ _NAMES = {
     "run": "front",
 }
 _PARTS = (
-    "analysis", "cli", "core", "data", "front", "imbalance", "improvement", "losses", "mixing", "models", "norms",
-    "report", "store", "study", "testing", "train",
+    "analysis", "auditing", "cli", "core", "data", "front", "imbalance", "improvement", "losses", "mixing", "models",
+    "norms", "report", "store", "study", "testing", "train",
 )  # fmt: skip
 __all__ = ["__version__", *_NAMES, *_PARTS]
 

@@ -28,10 +28,11 @@ ALLOWED = {
     "store": BASE,
     "analysis": BASE | {"imbalance"},  # it fits a temperature
     "report": BASE | {"store", "analysis"},
+    "auditing": BASE | {"data", "train", "report"},
     "study": BASE | METHODS | {"train", "store", "analysis"},
     "improvement": BASE | METHODS | {"analysis"},
     "front": BASE | {"store", "analysis", "report", "study"},
-    "cli": BASE | METHODS | {"train", "store", "analysis", "report", "study", "front", "improvement"},
+    "cli": BASE | METHODS | {"train", "store", "analysis", "report", "auditing", "study", "front", "improvement"},
 }
 
 

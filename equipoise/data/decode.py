@@ -13,6 +13,8 @@ import io
 import os
 import stat
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -32,8 +34,8 @@ MAX_BYTES = 2**30
 LARGE = 2**24  # pixels; of images beyond, one is decoded at a time, so that memory stays bounded
 
 _one_large_image = threading.Lock()
-_ORIENTATION = 0x0112  # EXIF's tag, and what each of its values asks for; 1 is upright
-_TURNS: dict[Any, str] = {
+ORIENTATION = 0x0112  # EXIF's tag, and what each of its values asks for; 1 is upright
+TURNS: dict[Any, str] = {
     2: "FLIP_LEFT_RIGHT",
     3: "ROTATE_180",
     4: "FLIP_TOP_BOTTOM",
@@ -54,13 +56,15 @@ def read_image(path: Path, frame: Frame, digest: bytes | None = None) -> NDArray
 
     Raises ValueError, with the reason alone, for whatever is wrong with the file; `digest` is what its content must be.
     """
-    content = _content(path)
+    content = read_content(path)
     if digest is not None and hashlib.sha256(content).digest() != digest:
         raise ValueError("it has changed since the folder was looked through; start again when nothing writes there")
-    return _decoded(content, frame)
+    with opened(content) as image:
+        return pixels_of(image, frame)
 
 
-def _content(path: Path) -> bytes:
+def read_content(path: Path) -> bytes:
+    """All of a regular file that is not too large; raises ValueError, with the reason alone."""
     try:
         # a pipe in place of the file must not be waited for
         descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
@@ -75,18 +79,14 @@ def _content(path: Path) -> bytes:
         raise ValueError(error.strerror or str(error)) from None
 
 
-def _decoded(content: bytes, frame: Frame) -> NDArray[np.uint8]:
+@contextmanager
+def opened(content: bytes) -> Iterator[Any]:
+    """A file's content as Pillow opens it. Whatever is wrong, also while it is used, is a ValueError that says why."""
     pillow = import_pillow()
-    fitted, side = (_square, frame.size) if frame.keep is None else (_whole, frame.keep)
     try:
         with pillow.open(io.BytesIO(content), formats=FORMATS) as image:
             _check_size(*image.size)
-            image.draft(None, (side, side))  # a JPEG is decoded at a fraction of its size
-            _check_size(*image.size)
-            if image.width * image.height <= LARGE:
-                return fitted(image, side)
-            with _one_large_image:
-                return fitted(image, side)
+            yield image
     except pillow.DecompressionBombError:
         raise ValueError(_too_large("more than Pillow accepts")) from None
     except MemoryError:
@@ -95,6 +95,17 @@ def _decoded(content: bytes, frame: Frame) -> NDArray[np.uint8]:
         raise ValueError(f"it is none of {', '.join(FORMATS)}") from None
     except Exception as error:  # a damaged file may raise almost anything
         raise ValueError(shown(str(error)) or type(error).__name__) from None
+
+
+def pixels_of(image: Any, frame: Frame) -> NDArray[np.uint8]:
+    """An opened image (h, w, 3) as `frame` keeps it."""
+    fitted, side = (_square, frame.size) if frame.keep is None else (_whole, frame.keep)
+    image.draft(None, (side, side))  # a JPEG is decoded at a fraction of its size
+    _check_size(*image.size)
+    if image.width * image.height <= LARGE:
+        return fitted(image, side)
+    with _one_large_image:
+        return fitted(image, side)
 
 
 def _check_size(width: int, height: int) -> None:
@@ -172,10 +183,10 @@ def _from_floats(pixels: NDArray[Any]) -> NDArray[np.uint8]:
 def _upright(image: Any, noted: Any) -> Any:
     """Turned and mirrored as the camera says; `noted` is what has its notes."""
     try:
-        orientation = noted.getexif().get(_ORIENTATION)
+        orientation = noted.getexif().get(ORIENTATION)
     except Exception:  # notes that cannot be read turn nothing, here as in any viewer
         orientation = None
-    way = _TURNS.get(orientation)
+    way = TURNS.get(orientation)
     return image.transpose(getattr(import_pillow().Transpose, way)) if way else image
 
 

@@ -71,7 +71,7 @@ def compiled(pattern: str) -> re.Pattern[str]:
         ) from None
 
 
-def key_of(name: str, pattern: re.Pattern[str]) -> Hashable | None:
+def key_of(name: str, pattern: re.Pattern[str]) -> tuple[str | None, ...] | None:
     r"""What `pattern` finds in a path: the parts in parentheses, or all of it where there are none.
 
     >>> key_of("stop/00012_00003.ppm", re.compile(r"(.+)_\d+")), key_of("stop/x.ppm", re.compile(r"(.+)_\d+"))
@@ -83,7 +83,7 @@ def key_of(name: str, pattern: re.Pattern[str]) -> Hashable | None:
 
 def _from_pattern(names: Sequence[str], pattern: str) -> list[Hashable | None]:
     finds = compiled(pattern)
-    keys = [key_of(name, finds) for name in names]
+    keys: list[Hashable | None] = [key_of(name, finds) for name in names]
     if names and not any(keys):
         raise DataError(
             f"group = {pattern!r} is found in none of {len(names):,} paths, such as {shown(names[0])}; correct it, or "

@@ -26,9 +26,8 @@ def placeless(name: str) -> str:
     'folder(size=64)'
     """
     spec = Spec.parse(name)
-    return str(
-        Spec(spec.name, tuple((key, value) for key, value in spec.params if key not in PLACES and value is not None))
-    )
+    chosen = ((key, value) for key, value in spec.params if key not in PLACES and value is not None)
+    return str(Spec(spec.name, tuple(chosen)))
 
 
 def placed_near(name: str, folder: Path) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -49,9 +49,15 @@ def image_files(folder: Path, base: Path) -> list[ImageFile]:
     return files
 
 
+def survey(folder: Path, base: Path, suffixes: Collection[str]) -> tuple[list[ImageFile], list[str]]:
+    """The files of `folder` whose names end so, and what is in the way, by the same rules; nothing is refused."""
+    walk = _Walk(base, suffixes)
+    return list(walk.images(folder.resolve())), walk.problems
+
+
 class _Walk:
-    def __init__(self, base: Path) -> None:
-        self.base = base.resolve()
+    def __init__(self, base: Path, suffixes: Collection[str] = SUFFIXES) -> None:
+        self.base, self.suffixes = base.resolve(), suffixes
         self.problems: list[str] = []
         self.above: list[tuple[int, int]] = []  # the folders we are in: a link to one of them would never end
 
@@ -77,7 +83,7 @@ class _Walk:
         for name, is_folder, found in entries:
             if is_folder:
                 yield from self.images(folder / name)
-            elif os.path.splitext(name)[1].lower() in SUFFIXES:
+            elif os.path.splitext(name)[1].lower() in self.suffixes:
                 if stat.S_ISREG(found.st_mode):
                     yield ImageFile(folder / name, found)
                 else:
@@ -99,7 +105,7 @@ class _Walk:
     def _leads_inside(self, entry: os.DirEntry[str]) -> bool:
         """Whether a link may be followed; one that concerns no images is passed over without a word."""
         target = Path(os.path.realpath(entry.path))
-        is_image = os.path.splitext(entry.name)[1].lower() in SUFFIXES
+        is_image = os.path.splitext(entry.name)[1].lower() in self.suffixes
         if not target.exists():
             if is_image:
                 self.problems.append(f"{entry.path} is a link that leads nowhere")

@@ -1,0 +1,102 @@
+"""audit.html: one page that needs nothing else, with small copies of the images that are spoken of."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import io
+from functools import partial
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup, escape
+
+from ..core.escaping import visible
+from ..data import Frame
+from ..data.decode import import_pillow, read_image
+from ..report.render.svg import both
+from .figure import class_plot
+from .findings import Finding, Row
+
+if TYPE_CHECKING:
+    from .result import Audit
+
+PICTURES = 60  # cases of a finding that are shown with images
+COPIES = 8  # images of one case
+LINES = 2000  # further cases of a finding; all are in audit.json
+SIDE = 96  # pixels of a small copy
+
+
+def render(audit: Audit) -> str:
+    """The page. All text is escaped, and its own policy lets only its own script and style run."""
+    style = (files("equipoise.report.render") / "page.css").read_text(encoding="utf-8") + _file("page.css")
+    script = _file("page.js")
+    environment = Environment(
+        loader=PackageLoader(__package__, "."),
+        autoescape=True,
+        finalize=_shown_as_it_is,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return environment.get_template("page.html").render(
+        audit=audit,
+        plot=both(partial(class_plot, audit.classes, audit.facts.listing.parts)),
+        parts=audit.facts.listing.parts,
+        pictures_of=partial(_pictures, audit),
+        lines_of=_lines,
+        style=Markup(style),
+        script=Markup(script),
+        policy=f"default-src 'none'; img-src data:; style-src {_hash(style)}; script-src {_hash(script)}; "
+        "form-action 'none'",
+    )
+
+
+def short(audit: Audit) -> str:
+    """The findings as a table, for a notebook."""
+    rows = "".join(
+        f"<tr><td>{finding.gravity}</td><td>{escape(visible(finding.title))}</td>"
+        f"<td>{escape(visible(finding.meaning))}</td></tr>"
+        for finding in audit.findings
+    )
+    head = f"<p>{escape(visible(audit.name))}: {escape(visible(audit.summary))}</p>"
+    return f"{head}<table><tbody>{rows}</tbody></table>" if rows else f"{head}<p>Nothing to complain of.</p>"
+
+
+def _pictures(audit: Audit, finding: Finding) -> list[tuple[Row, list[str]]]:
+    """The first cases with images, and small copies of those."""
+    shown = [row for row in finding.rows if row.images][:PICTURES]
+    return [(row, [_small_copy(audit.facts.items[i].path) for i in row.images[:COPIES]]) for row in shown]
+
+
+def _lines(finding: Finding) -> tuple[list[Row], int]:
+    """The other cases, and how many are left out even so."""
+    with_images = [row for row in finding.rows if row.images][:PICTURES]
+    rest = [row for row in finding.rows if row not in with_images] if len(finding.rows) > len(with_images) else []
+    return rest[:LINES], max(0, len(rest) - LINES)
+
+
+def _small_copy(path: Path) -> str:
+    """A data URI; empty where the file cannot be read any more."""
+    try:
+        image = import_pillow().fromarray(read_image(path, Frame(SIDE, keep=SIDE)))
+    except ValueError:
+        return ""
+    image.thumbnail((2 * SIDE, SIDE))
+    written = io.BytesIO()
+    image.save(written, "JPEG", quality=80)
+    return f"data:image/jpeg;base64,{base64.b64encode(written.getvalue()).decode()}"
+
+
+def _shown_as_it_is(value: object) -> object:
+    return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+def _file(name: str) -> str:
+    return (files(__package__) / name).read_text(encoding="utf-8")
+
+
+def _hash(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"

@@ -1,0 +1,49 @@
+"""All pairs are compared, in blocks; and sets are joined."""
+
+import numpy as np
+import torch
+
+from equipoise.auditing import duplicates
+from equipoise.auditing.duplicates import components, near_pairs
+
+CPU = torch.device("cpu")
+
+
+def silent(*news):
+    pass
+
+
+def smooth(rng, n):
+    """Images as photographs are: most of them in low frequencies."""
+    coarse = torch.from_numpy(rng.normal(128, 50, (n, 3, 8, 8)))
+    fine = torch.nn.functional.interpolate(coarse, (24, 24), mode="bicubic").clamp(0, 255)
+    return fine.permute(0, 2, 3, 1).round().to(torch.uint8).numpy()
+
+
+def test_copies_are_found_in_any_block(monkeypatch):
+    rng = np.random.default_rng(0)
+    views = smooth(rng, 300)
+    noisy = np.clip(views[:40] * 0.9 + rng.normal(0, 2, views[:40].shape), 0, 255).astype(np.uint8)
+    every = np.concatenate([views, noisy])
+    expected = {(i, 300 + i) for i in range(40)}
+    for block in (4096, 64):
+        monkeypatch.setattr(duplicates, "BLOCK", block)
+        pairs = near_pairs(every, torch.zeros(340), CPU, silent)
+        assert {tuple(pair) for pair in pairs.tolist()} == expected
+    other_shape = torch.cat((torch.zeros(300), torch.ones(40)))
+    assert not len(near_pairs(every, other_shape, CPU, silent)), "images of another shape are other images"
+
+
+def test_very_many_pairs_are_reduced_to_what_they_join(monkeypatch):
+    monkeypatch.setattr(duplicates, "MOST_PAIRS", 50)
+    monkeypatch.setattr(duplicates, "BLOCK", 16)
+    rng = np.random.default_rng(0)
+    views = np.concatenate([np.repeat(smooth(rng, 1), 40, 0), smooth(rng, 60)])
+    pairs = near_pairs(views, torch.zeros(100), CPU, silent)
+    groups = components(100, pairs)
+    assert len(set(groups[:40])) == 1 and len(set(groups)) == 61 and len(pairs) < 40 * 39 / 2
+
+
+def test_flat_images_are_like_nothing():
+    views = np.full((60, 24, 24, 3), 200, np.uint8) + np.random.default_rng(0).integers(0, 2, (60, 24, 24, 3), np.uint8)
+    assert not len(near_pairs(views, torch.zeros(60), CPU, silent))
