@@ -8,10 +8,11 @@ from pathlib import Path
 
 from ..core import EquipoiseError, did_you_mean
 from ..core.words import shown
-from .images import IMAGENET_MEAN, IMAGENET_STD, Images, class_counts_of, folder_batches, measured
-from .networks import Origin
+from ..models.pretraining import for_channels
+from .images import Images, class_counts_of, folder_batches, measured
+from .networks import IMAGENET, Origin
 
-IMAGENET_SIZE, IMAGENET_RESIZE = 224, 256
+MARGIN = 8 / 7  # the usual short side of 256 for squares of 224
 
 
 def class_names(path: Path) -> list[str]:
@@ -79,37 +80,45 @@ def images_for(
     batch_size: int,
 ) -> tuple[Images, str]:
     """How the images are prepared for a network, and that in words."""
-    if (mean is None) != (std is None):
-        raise EquipoiseError("--mean and --std go together")
-    if size is None and origin.size is None and origin.takes_imagenet:
-        size, resize = IMAGENET_SIZE, resize or IMAGENET_RESIZE
-    size = size or origin.size
-    if size is None:
-        raise EquipoiseError(
-            "say with --size how many pixels wide and high the images are that the network was trained on"
-        )
+    size, resize = _sizes(origin, size, resize)
+    (means, stds), whose = _scale(origin, mean, std)
     try:
-        images, whose = Images(size, resize, *_scale(origin.channels, mean, std), batch_size), "as given"
+        images = Images(size, resize, means, stds, batch_size)
     except ValueError as error:
         raise EquipoiseError(str(error)) from None
-    if mean is None and (origin.is_ours or origin.channels == 1):
+    if whose is None:
         found = measured(folder_batches(data, images, names))
         images, whose = replace(images, mean=found[0], std=found[1]), "measured on these images"
-    elif mean is None:
-        whose = "ImageNet's"
     cut = f"{size} × {size} pixels" + (f" out of a short side of {resize}" if resize and resize != size else "")
     shown_mean, shown_std = (", ".join(f"{x:.3f}" for x in values) for values in (images.mean, images.std))
     return images, f"Images are {cut}; mean {shown_mean} and standard deviation {shown_std} are {whose}."
 
 
-def _scale(channels: int, mean: str | None, std: str | None) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Mean and standard deviation of each channel, as given (one number may stand for all) or ImageNet's."""
-    if mean is None or std is None:
-        return IMAGENET_MEAN[:channels], IMAGENET_STD[:channels]
-    given = numbers("--mean", mean), numbers("--std", std)
-    means, stds = (values * channels if len(values) == 1 else values for values in given)
-    if len(means) != channels:
-        raise ValueError(
-            f"--mean must have {channels} numbers, one for each channel that the network takes, not {mean}"
+def _sizes(origin: Origin, size: int | None, resize: int | None) -> tuple[int, int | None]:
+    if size is None and origin.size is None and origin.wanted is not None and origin.wanted.size is not None:
+        return origin.wanted.size, resize or round(MARGIN * origin.wanted.size)
+    size = size or origin.size
+    if size is None:
+        raise EquipoiseError(
+            "say with --size how many pixels wide and high the images are that the network was trained on"
         )
-    return means, stds
+    return size, resize
+
+
+def _scale(
+    origin: Origin, mean: str | None, std: str | None
+) -> tuple[tuple[tuple[float, ...], tuple[float, ...]], str | None]:
+    """Mean and standard deviation of each channel, and whose they are; None where they are still to be measured."""
+    if (mean is None) != (std is None):
+        raise EquipoiseError("--mean and --std go together")
+    if mean is not None and std is not None:
+        given = numbers("--mean", mean), numbers("--std", std)
+        means, stds = (values * origin.channels if len(values) == 1 else values for values in given)
+        if len(means) != origin.channels:
+            raise EquipoiseError(f"--mean must have {origin.channels} numbers, one for each channel, not {shown(mean)}")
+        return (means, stds), "as given"
+    wanted = origin.wanted or IMAGENET
+    scale = for_channels(wanted.mean, origin.channels), for_channels(wanted.std, origin.channels)
+    if origin.wanted is None and (origin.is_ours or origin.channels == 1):
+        return scale, None
+    return scale, f"those of {wanted.source}"

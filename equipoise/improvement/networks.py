@@ -15,11 +15,13 @@ from torch import Tensor, nn
 
 from ..core import EquipoiseError
 from ..core.words import counted, shown
-from ..models import create_model
+from ..models import Pretraining, create_model
 from ..models.bridge import ZOOS, library_network, zoo_call
 from ..models.weights import load_exactly, load_weights, read_weights
+from .images import IMAGENET_MEAN, IMAGENET_STD
 
 EXPORTED = ".pt2"
+IMAGENET = Pretraining("ImageNet", IMAGENET_MEAN, IMAGENET_STD, 224)
 
 
 @dataclass(frozen=True)
@@ -27,8 +29,8 @@ class Origin:
     """A network and where it comes from.
 
     `lines` are the Python that makes it, for a script; the weights are loaded after them unless it was exported.
-    `size` is the size of images it takes, where that is known. `is_ours` says that it is a network of this package, and
-    `takes_imagenet` that it is of a library whose networks see images as those trained on ImageNet do.
+    `wanted` says which images its weights are used to, if that is known; `size` is the only size it takes, if there is
+    one. `is_ours` says that it is a network of this package.
     """
 
     network: nn.Module
@@ -36,7 +38,7 @@ class Origin:
     channels: int = 3
     size: int | None = None
     is_ours: bool = False
-    takes_imagenet: bool = False
+    wanted: Pretraining | None = None
     exported: Path | None = None
 
 
@@ -75,7 +77,8 @@ def _of_ours(model: str, weights: Mapping[str, Tensor], checkpoint: Path, num_cl
         )
     arguments = f"{model!r}, num_classes={num_classes}" + ("" if channels == 3 else f", in_channels={channels}")
     lines = ("from equipoise.models import create_model", f"network = create_model({arguments})")
-    return Origin(network, lines, channels, is_ours="/" not in model, takes_imagenet="/" in model)
+    wanted = network.pretraining or (IMAGENET if "/" in model else None)
+    return Origin(network, lines, channels, is_ours="/" not in model, wanted=wanted)
 
 
 def _of_library(model: str, weights: Mapping[str, Tensor], checkpoint: Path, num_classes: int) -> Origin:
@@ -90,7 +93,16 @@ def _of_library(model: str, weights: Mapping[str, Tensor], checkpoint: Path, num
     maker = "create_model" if library == "timm" else "get_model"
     arguments = ", ".join([repr(name), *(f"{key}={value!r}" for key, value in params.items())])
     lines = (f"from {ZOOS[library]} import {maker}", f"network = {maker}({arguments})")
-    return Origin(network, lines, channels, takes_imagenet=True)
+    return Origin(network, lines, channels, wanted=_wanted(model, network))
+
+
+def _wanted(model: str, network: nn.Module) -> Pretraining:
+    """Which images a library's network is used to: timm notes it, of the others it is what ImageNet's usually are."""
+    about: Mapping[str, Any] = getattr(network, "pretrained_cfg", {})
+    if "mean" not in about or "std" not in about:
+        return IMAGENET
+    size = about.get("input_size", (IMAGENET.size,))[-1]
+    return Pretraining(model, tuple(about["mean"]), tuple(about["std"]), size)
 
 
 def _made_by(text: str, weights: Mapping[str, Tensor], checkpoint: Path, num_classes: int) -> Origin:

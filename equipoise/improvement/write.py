@@ -36,11 +36,11 @@ def weigh(norm, inputs, output, alpha=notes["alpha"]):
 
 
 for module in network.modules():
-    if isinstance(module, torch.nn.modules.batchnorm._BatchNorm):
+    if isinstance(module, torch.nn.modules.batchnorm._BatchNorm) and module.running_mean is not None:
         module.register_forward_hook(weigh)
 '''
 WEIGHING_OURS = """
-from equipoise.norms import set_example_weight  # its norms are of equipoise
+from equipoise.norms import set_example_weight  # it knows norms that are not PyTorch's own
 
 set_example_weight(network, notes["alpha"])
 """
@@ -53,18 +53,24 @@ def probabilities(x):
     return {}.softmax(1)
 '''
 
-IMAGES = """
+IMAGES = '''
 how = notes["images"]
 size, resize = how["size"], how["resize"] or how["size"]
 edge = (resize - size) // 2
-for path in sys.argv[1:]:
+
+
+def inputs(path):
+    """An image file -> (1, channels, size, size)."""
     image = ImageOps.exif_transpose(Image.open(path)).convert("RGB" if len(how["mean"]) == 3 else "L")
-    pixels = np.asarray(ImageOps.fit(image, (resize, resize))).reshape(resize, resize, -1)
-    pixels = pixels[edge : edge + size, edge : edge + size] / 255
-    x = torch.from_numpy((pixels - how["mean"]) / how["std"]).permute(2, 0, 1)[None].float()
-    p = probabilities(x)[0]
+    image = ImageOps.fit(image, (resize, resize), Image.Resampling.BILINEAR)
+    pixels = np.asarray(image).reshape(resize, resize, -1)[edge : edge + size, edge : edge + size] / 255
+    return torch.from_numpy((pixels - how["mean"]) / how["std"]).permute(2, 0, 1)[None].float()
+
+
+for path in sys.argv[1:]:
+    p = probabilities(inputs(path))[0]
     print(path, notes["class_names"][int(p.argmax())], f"{p.max():.3f}")
-"""
+'''
 
 
 def write_improvement(improvement: Improvement, folder: Path, origin: Origin | None = None) -> Path:
@@ -80,11 +86,18 @@ def write_improvement(improvement: Improvement, folder: Path, origin: Origin | N
             "multiply by scale and add offset" if around else "the weights have scale and offset in their last layer"
         )
     notes["versions"] = {"equipoise": __version__, "torch": torch.__version__}
-    write_whole(folder / "improve.json", json.dumps(notes, indent=1, ensure_ascii=False).encode())
+    for stale in {"weights.safetensors", "use.py"} if (folder / "improve.json").exists() else ():
+        (folder / stale).unlink(missing_ok=True)  # of an earlier improvement
+    _write_text(folder / "improve.json", json.dumps(notes, indent=1, ensure_ascii=False))
     if improvement.helped:
         _write_weights(network.network if isinstance(network, CorrectedLogits) else network, folder, origin)
-        write_whole(folder / "use.py", script(improvement, origin).encode())
+        _write_text(folder / "use.py", script(improvement, origin))
     return folder
+
+
+def _write_text(path: Path, text: str) -> None:
+    """What UTF-8 cannot hold, as in names that are no text, becomes an escape that JSON and Python read."""
+    write_whole(path, text.encode(errors="backslashreplace"))
 
 
 def _write_weights(network: nn.Module, folder: Path, origin: Origin | None) -> None:

@@ -1,6 +1,7 @@
 """Networks from checkpoints of every kind, and from functions of a user that may do anything."""
 
 import sys
+from pathlib import Path
 from types import ModuleType
 
 import pytest
@@ -9,7 +10,8 @@ from safetensors.torch import save_file
 from torch import nn
 
 from equipoise.core import EquipoiseError
-from equipoise.improvement.networks import Exported, load_network
+from equipoise.improvement.asked import images_for
+from equipoise.improvement.networks import Exported, Origin, _wanted, load_network
 from equipoise.models import create_model
 
 from .conftest import small_network
@@ -119,9 +121,22 @@ def test_a_library_s_network_keeps_its_own_names(tmp_path, monkeypatch):
     origin = load_network(saved(network, tmp_path / "net.pt"), "timm/tiny", num_classes=5)
     same_outputs(origin.network, network, channels=3)
     assert origin.lines == ("from timm import create_model", "network = create_model('tiny', num_classes=5)")
-    assert origin.takes_imagenet
+    assert origin.wanted.mean == (0.485, 0.456, 0.406)
     grey = load_network(saved(create_model("tiny", 5, 1), tmp_path / "grey.pt"), "timm/tiny", num_classes=5)
     assert grey.channels == 1 and "in_chans=1" in grey.lines[1]
+
+
+def test_timm_s_own_mean_and_size_are_taken():
+    network = nn.Linear(2, 2)
+    assert _wanted("timm/tiny", network).size == 224
+    network.pretrained_cfg = {"mean": (0.5, 0.5, 0.5), "std": (0.5, 0.5, 0.5), "input_size": (3, 299, 299)}
+    origin = Origin(network, (), wanted=_wanted("timm/tiny", network))
+    images, words = images_for(origin, Path("."), None, None, None, None, None, batch_size=8)
+    assert (images.size, images.resize, images.mean) == (299, 342, (0.5, 0.5, 0.5))
+    assert words.endswith("are those of timm/tiny.")
+    given, words = images_for(origin, Path("."), None, 64, None, "0.1", "0.2", batch_size=8)
+    assert (given.size, given.resize, given.mean, given.std) == (64, None, (0.1,) * 3, (0.2,) * 3)
+    assert words.startswith("Images are 64 × 64 pixels; mean 0.100,") and words.endswith("are as given.")
 
 
 @pytest.mark.parametrize("dynamic", [True, False], ids=["any number", "four images"])

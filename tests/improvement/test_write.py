@@ -10,7 +10,8 @@ import torch
 from safetensors.torch import load_file
 from torch import nn
 
-from equipoise.improvement import improve
+from equipoise.improvement import Images, improve
+from equipoise.improvement.images import folder_batches
 from equipoise.improvement.improving import corrected
 from equipoise.improvement.networks import Origin
 from equipoise.improvement.write import write_improvement
@@ -110,6 +111,36 @@ def test_of_an_exported_network_the_program_is_kept(trained, digits, tmp_path, h
     with torch.no_grad():
         expected = found.chosen.correction(trained(digits.test_x[:5])).softmax(1)
     torch.testing.assert_close(use(digits.test_x[:5]), expected, atol=1e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize(
+    "images", [Images(24), Images(24, 32), Images(24, 32, (0.4,), (0.2,))], ids=["square", "cut", "grey"]
+)
+def test_the_script_reads_images_as_the_folder_was_read(improved, tmp_path, monkeypatch, images):
+    from PIL import Image
+
+    torch.manual_seed(0)
+    smooth = torch.nn.functional.interpolate(torch.rand(1, 3, 5, 6), (90, 130), mode="bicubic").clamp(0, 1)[0]
+    (tmp_path / "photos" / "a").mkdir(parents=True)
+    (tmp_path / "photos" / "b").mkdir()
+    path = tmp_path / "photos" / "a" / "photo.png"
+    Image.fromarray((255 * smooth).byte().permute(1, 2, 0).numpy()).save(path)
+    found = copy.copy(improved)
+    object.__setattr__(found, "images", images)
+    write_improvement(found, tmp_path / "out", Origin(found.network, LINES))
+    monkeypatch.setattr(sys, "argv", ["use.py"])
+    probabilities(tmp_path / "out", monkeypatch, small_network)
+    ours = next(iter(folder_batches(tmp_path / "photos", images)))[0]
+    theirs = runpy.run_path(str(tmp_path / "out" / "use.py"))["inputs"](path)
+    assert (ours - theirs).abs().max() <= 2.01 / 255 / min(images.std)  # rounding, of sides too
+
+
+def test_an_earlier_improvement_is_not_left_beside_a_report_of_none(improved, tmp_path):
+    improved.save(tmp_path)
+    no = copy.copy(improved)
+    object.__setattr__(no, "helped", False)
+    no.save(tmp_path)
+    assert [p.name for p in tmp_path.iterdir()] == ["improve.json"]
 
 
 def test_where_nothing_helped_the_report_alone_is_written(tmp_path):
