@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from .auditing import audit as audit
     from .core import EquipoiseError as EquipoiseError
     from .data import load_task as load_task
+    from .deploy import TrainedModel as TrainedModel
+    from .deploy import predict as predict
     from .front import Results as Results
     from .front import list_methods as list_methods
     from .front import run as run
@@ -30,16 +32,18 @@ _NAMES = {
     "Recipe": "train",
     "Results": "front",
     "Study": "study",
+    "TrainedModel": "deploy",
     "audit": "auditing",
     "create_model": "models",
     "improve": "improvement",
     "list_methods": "front",
     "load_task": "data",
+    "predict": "deploy",
     "run": "front",
 }
 _PARTS = (
-    "analysis", "auditing", "cli", "core", "data", "front", "imbalance", "improvement", "losses", "mixing", "models",
-    "norms", "report", "store", "study", "testing", "train",
+    "analysis", "auditing", "cli", "core", "data", "deploy", "front", "imbalance", "improvement", "losses", "mixing",
+    "models", "norms", "report", "store", "study", "testing", "train",
 )  # fmt: skip
 __all__ = ["__version__", *_NAMES, *_PARTS]
 

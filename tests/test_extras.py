@@ -42,7 +42,8 @@ def test_the_core_is_torch_and_numpy():
 
 def test_the_table_is_what_pyproject_declares():
     extras = DECLARED["optional-dependencies"]
-    declared = {(named(r), extra) for extra in ("study", "images", "tune", "pretrained", "zoo") for r in extras[extra]}
+    names = ("study", "images", "tune", "pretrained", "export", "zoo")
+    declared = {(named(r), extra) for extra in names for r in extras[extra]}
     assert set(EXTRAS.values()) == declared
 
 
@@ -52,7 +53,7 @@ def test_all_has_every_extra_of_the_table():
 
 
 def test_most_of_the_library_needs_torch_and_numpy_alone():
-    parts = ("losses", "norms", "mixing", "imbalance", "models", "data", "train", "store", "testing")
+    parts = ("losses", "norms", "mixing", "imbalance", "models", "data", "train", "store", "deploy", "testing")
     done = without(EXTRAS, "\n".join(f"import equipoise.{part}" for part in parts))
     assert done.returncode == 0, done.stderr
 

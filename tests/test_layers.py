@@ -31,8 +31,11 @@ ALLOWED = {
     "auditing": BASE | {"data", "train", "report"},
     "study": BASE | METHODS | {"train", "store", "analysis"},
     "improvement": BASE | METHODS | {"analysis"},
-    "front": BASE | {"store", "analysis", "report", "study"},
-    "cli": BASE | METHODS | {"train", "store", "analysis", "report", "auditing", "study", "front", "improvement"},
+    "deploy": BASE | METHODS | {"train", "store"},
+    "front": BASE | {"store", "analysis", "report", "study", "deploy"},
+    "cli": BASE
+    | METHODS
+    | {"train", "store", "analysis", "report", "auditing", "study", "deploy", "front", "improvement"},
 }
 
 

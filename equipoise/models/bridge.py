@@ -121,6 +121,10 @@ class TorchNetwork(Network):
                 ours[f"body.{name}"] = value
         return ours
 
+    def features(self, x: Tensor) -> Tensor:
+        features: Tensor = self.body(x)
+        return features
+
     def output(self, x: Tensor) -> Output:
         if not self._passed:
             return self._first_output(x)

@@ -13,6 +13,7 @@ from ._base import HeadFactory, Network, NormFactory
 from .bridge import zoo_call, zoo_model
 from .weights import FreshHead, load_weights, path_of, read_weights
 
+WISHES = ("pretrained", "weights")  # parameters of a network that ask for trained weights
 DEFAULTS = {"norm": "batch", "head": "linear"}
 
 
@@ -66,7 +67,20 @@ def is_pretrained(name: str) -> bool:
     (True, False)
     """
     params = zoo_call(name)[2] if "/" in name else dict(Spec.parse(name).params)
-    return bool(params.get("pretrained") or params.get("weights"))
+    return any(params.get(wish) for wish in WISHES)
+
+
+def unpretrained(name: str) -> str:
+    """The same network without the wish for trained weights.
+
+    >>> unpretrained("efficientnet_lite0(pretrained=True)"), unpretrained("timm/resnet18(pretrained=True)")
+    ('efficientnet_lite0', 'timm/resnet18')
+    """
+    library, name, params = (
+        zoo_call(name) if "/" in name else ("", Spec.parse(name).name, dict(Spec.parse(name).params))
+    )
+    left = Spec(name, tuple((key, value) for key, value in params.items() if key not in WISHES))
+    return f"{library}/{left}" if library else str(left)
 
 
 def _load(network: Network, weights: str | None) -> None:

@@ -59,8 +59,12 @@ class FrozenBody(Network):
         """No mixing acts on features."""
         return ()
 
+    def features(self, x: Tensor) -> Tensor:
+        features: Tensor = self.scale(x if x.dim() == 2 else self.body.features(x))
+        return features
+
     def output(self, x: Tensor) -> Output:
-        features = self.scale(x if x.dim() == 2 else self.body.output(x).features)
+        features = self.features(x)
         return Output(self.head(features), features)
 
     def train(self, mode: bool = True) -> FrozenBody:

@@ -12,6 +12,7 @@ from .plan.plan import find_spread, print_looks, print_plan
 from .plan.rounds import Budget, new_rounds, run_until_decided
 from .presets import PRESETS, Preset, expand_preset
 from .probe import Asked, analyze_study, print_analysis
+from .probe.predictor import fitted_run
 from .run.hardware import best_device, core_count
 from .run.how import How
 from .run.job import jobs_of
@@ -48,6 +49,7 @@ __all__ = [
     "core_count",
     "expand_preset",
     "find_spread",
+    "fitted_run",
     "forecast",
     "jobs_of",
     "name_of",

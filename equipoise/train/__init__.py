@@ -4,6 +4,7 @@ from .embed import embed, embedded
 from .fit import Fitting, Stopped, fit, fit_one
 from .layout import LAYOUTS, fastest_layout
 from .loop import Diverged, Run
+from .network import untrained_network
 from .objective import Objective, Terms
 from .pack import Pack, fit_pack
 from .plan import Plan
@@ -36,4 +37,5 @@ __all__ = [
     "fit_pack",
     "predict",
     "profile_step",
+    "untrained_network",
 ]

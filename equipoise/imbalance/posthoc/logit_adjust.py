@@ -76,7 +76,8 @@ class LogitAdjust(Posthoc):
         return self._adjusted(out.logits, self.tau_)
 
     def _adjusted(self, logits: Tensor, tau: float) -> Tensor:
-        adjusted = logit_adjustment(logits, self.class_counts, tau)
+        # not by `logit_adjustment`, which looks at the counts each time: no exporter can follow that
+        adjusted = full_precision(logits) - tau * _log_share(self.class_counts, logits)
         return adjusted if self._prior is None else adjusted + _log_share(self._prior, logits)
 
 

@@ -14,10 +14,13 @@ from .._base import Posthoc
 CHUNK = 2**18  # logits worked on at once: they stay in a CPU's cache
 
 
-def fit_temperature(logits: Tensor, target: Tensor, weight: Tensor | None = None) -> float:
+def fit_temperature(
+    logits: Tensor, target: Tensor, weight: Tensor | None = None, offset: Tensor | None = None
+) -> float:
     """The T > 0 at which softmax(logits / T) has the least negative log-likelihood: logits (N, C), target (N,).
 
-    With `weight` (N,) each sample counts as much as it says.
+    With `weight` (N,) each sample counts as much as it says. With an `offset` (C,) it is softmax(logits / T + offset): a
+    prior that is known, and that T leaves alone.
 
     That is convex in 1/T, so its slope has one zero: Newton's step where it stays between the last points on
     either side, else the middle of these. Without an optimum (all predictions right, or worse than chance) T ends
@@ -36,7 +39,7 @@ def fit_temperature(logits: Tensor, target: Tensor, weight: Tensor | None = None
     low, high = 1e-4 / size, 1e4 / size  # of 1/T
     s = min(max(1.0, low), high)
     for _ in range(200):
-        slope, curvature = _derivatives(gap, s, weight)
+        slope, curvature = _derivatives(gap, s, weight, offset)
         if slope == 0:
             break
         low, high = (s, high) if slope < 0 else (low, s)
@@ -47,13 +50,19 @@ def fit_temperature(logits: Tensor, target: Tensor, weight: Tensor | None = None
     return 1 / s
 
 
-def _derivatives(gap: Tensor, s: float, weight: Tensor | None = None) -> tuple[float, float]:
-    """First and second derivative of mean(logsumexp(s · gap)) in s: the mean and the variance of gap under softmax."""
+def _derivatives(
+    gap: Tensor, s: float, weight: Tensor | None = None, offset: Tensor | None = None
+) -> tuple[float, float]:
+    """First and second derivative of mean(logsumexp(s · gap + offset)) in s: mean and variance of gap under softmax.
+
+    The offset of a row's own label changes no derivative, so that it need not be taken off.
+    """
     total = torch.zeros(2, dtype=gap.dtype, device=gap.device)
+    beside = 0.0 if offset is None else offset.to(gap)
     rows = max(1, CHUNK // gap.shape[1])
     weights = (None,) * -(-len(gap) // rows) if weight is None else weight.to(gap)[:, None].split(rows)
     for part, w in zip(gap.split(rows), weights, strict=True):
-        p = (s * part).softmax(1)
+        p = (s * part + beside).softmax(1)
         mean = (p * part).sum(1, keepdim=True)
         spread = p * (part - mean) ** 2
         if w is not None:

@@ -12,7 +12,7 @@ from torch import Tensor
 from ...data import Split
 from ...store import Record, Store
 from ...train import Recipe, Run, predict
-from ..run.job import change_network, corrected_outputs, posthoc_of
+from ..run.job import change_network, corrected_outputs, fit_posthoc, posthoc_of
 from .subjects import Subject, network_of
 
 
@@ -26,15 +26,28 @@ class Predictor:
 
 def corrected_run(store: Store, record: Record, device: torch.device) -> tuple[Run, Any]:
     """The run of a record with its network as the method leaves it, and what still corrects its outputs, or None."""
+    run, posthoc = _run_and_posthoc(store, record, device)
+    return run, None if hasattr(posthoc, "change") else posthoc
+
+
+def fitted_run(store: Store, record: Record, device: torch.device) -> tuple[Run, Any]:
+    """The same with the post-hoc method, if there is one, whatever it corrects, after it was fitted."""
+    run, posthoc = _run_and_posthoc(store, record, device)
+    if posthoc is not None and not hasattr(posthoc, "change"):
+        fit_posthoc(posthoc, store.valid(str(record.trained_by)))
+    return run, posthoc
+
+
+def _run_and_posthoc(store: Store, record: Record, device: torch.device) -> tuple[Run, Any]:
+    """The run of a record, its network changed where the post-hoc method changes it, and that method, or None."""
     if record.trained_by is None:
         return network_of(store, record, device), None
     trained, recipe = store.get(record.trained_by), Recipe.from_dict(record.recipe)
     run = network_of(store, trained, device)
     posthoc = posthoc_of(recipe, trained, {k: v.cpu() for k, v in run.evaluated.state_dict().items()})
-    if not hasattr(posthoc, "change"):
-        return run, posthoc
-    change_network(posthoc, run)
-    return run, None
+    if hasattr(posthoc, "change"):
+        change_network(posthoc, run)
+    return run, posthoc
 
 
 def predictor_of(store: Store, subject: Subject, device: torch.device) -> Predictor:

@@ -280,10 +280,16 @@ def posthoc_of(recipe: Recipe, trained: Record, weights: Mapping[str, torch.Tens
 
 def corrected_outputs(posthoc: Any, valid: Arrays, test: Arrays) -> tuple[Arrays, Arrays]:
     """Stored outputs after a correction that was fitted on those of the validation data."""
+    fit_posthoc(posthoc, valid)
     if len(valid["labels"]):
-        posthoc.fit(_output(valid), torch.from_numpy(valid["labels"]))
         valid = {**valid, "logits": posthoc(_output(valid)).numpy()}
     return valid, {**test, "logits": posthoc(_output(test)).numpy()}
+
+
+def fit_posthoc(posthoc: Any, valid: Arrays) -> None:
+    """Let a correction choose what it chooses on outputs of the validation data, if there are any."""
+    if len(valid["labels"]):
+        posthoc.fit(_output(valid), torch.from_numpy(valid["labels"]))
 
 
 def _outputs_of_changed(

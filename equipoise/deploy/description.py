@@ -1,0 +1,127 @@
+"""`Description`: all that is known of a trained model apart from its weights. Plain data; model.json has it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, fields
+from functools import partial
+from typing import Any
+
+from ..core import EquipoiseError
+from ..store.shapes import items, maybe, number, recipe, table, text, whole
+from .calibration import Calibration
+from .preprocessing import Preprocessing
+
+SCHEMA = 1
+
+
+@dataclass(frozen=True)
+class Score:
+    """A test score: the mean over `n` trainings with its 95 % interval, which a single training does not have."""
+
+    label: str
+    n: int
+    mean: float
+    low: float | None = None
+    high: float | None = None
+    unit: str = ""
+
+    @classmethod
+    def of(cls, label: str, unit: str, n: int, mean: float, low: float, high: float) -> Score:
+        """With nothing in place of what is not finite."""
+        known = math.isfinite(low) and math.isfinite(high)
+        return cls(label, n, mean, low if known else None, high if known else None, unit)
+
+    @classmethod
+    def from_dict(cls, plain: Mapping[str, Any]) -> Score:
+        return cls(
+            label=text(plain["label"]),
+            n=whole(plain["n"]),
+            mean=number(plain["mean"]),
+            low=maybe(number)(plain["low"]),
+            high=maybe(number)(plain["high"]),
+            unit=text(plain["unit"]),
+        )
+
+    def __str__(self) -> str:
+        scale, unit, digits = (100, " %", 1) if self.unit == "percent" else (1, "", 3)
+        mean = f"{scale * self.mean:.{digits}f}{unit}"
+        if self.low is None or self.high is None:
+            return f"{mean} ({self.n} training, so without an interval)" if self.n == 1 else f"{mean} (n = {self.n})"
+        low, high = (max(0, self.low), min(1, self.high)) if unit else (self.low, self.high)
+        interval = f"{scale * low:.{digits}f} to {scale * high:.{digits}f}{unit}"
+        return f"{mean} (95 % interval {interval}; n = {self.n} trainings)"
+
+
+@dataclass(frozen=True)
+class Description:
+    """How a model was trained, how images become its input and its outputs probabilities, and how good it is.
+
+    `recipe` has the folder and file names of data and weights without their places; `fitted` has what a correction
+    after training chose on validation data. `content` tells the data set from any other (None where it comes with a
+    package), `fingerprint` the images that were drawn from it. `licence` is that of the weights that training began
+    from, None where it began from nothing.
+    """
+
+    study: str
+    question: str
+    method: str
+    seed: int
+    metric: str
+    verdict: str
+    class_names: tuple[str, ...]
+    class_counts: tuple[int, ...]
+    preprocessing: Preprocessing
+    calibration: Calibration
+    recipe: dict[str, Any]
+    fitted: dict[str, float]
+    scores: dict[str, Score]
+    recalls: tuple[Score, ...]
+    parameters: int
+    versions: dict[str, str]
+    fingerprint: str
+    content: str | None
+    licence: str | None
+
+    def __post_init__(self) -> None:
+        if len(self.class_counts) != len(self.class_names):
+            raise ValueError(f"{len(self.class_names)} classes have {len(self.class_counts)} class counts")
+        if not all(count > 0 for count in self.class_counts):
+            raise ValueError("a class has no training images")
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"schema": SCHEMA, **asdict(self)}
+
+    @classmethod
+    def from_dict(cls, plain: Mapping[str, Any]) -> Description:
+        """What `to_dict` gave; a mistake in it is a ValueError, a KeyError or a TypeError."""
+        if whole(plain["schema"]) > SCHEMA:
+            raise EquipoiseError(
+                f"the model was saved by a newer version of equipoise (schema {plain['schema']}; this one reads up to "
+                f"{SCHEMA}): upgrade equipoise"
+            )
+        return cls(**{f.name: _READERS[f.name](plain[f.name]) for f in fields(cls)})
+
+
+_READERS: dict[str, Callable[[Any], Any]] = {
+    "study": text,
+    "question": text,
+    "method": text,
+    "seed": whole,
+    "metric": text,
+    "verdict": text,
+    "class_names": partial(items, read=text),
+    "class_counts": partial(items, read=whole),
+    "preprocessing": Preprocessing.from_dict,
+    "calibration": Calibration.from_dict,
+    "recipe": recipe,
+    "fitted": partial(table, read=number),
+    "scores": partial(table, read=Score.from_dict),
+    "recalls": partial(items, read=Score.from_dict),
+    "parameters": whole,
+    "versions": partial(table, read=text),
+    "fingerprint": text,
+    "content": maybe(text),
+    "licence": maybe(text),
+}
