@@ -7,8 +7,10 @@ import sys
 import pytest
 import torch
 from PIL import Image
+from typer.testing import CliRunner
 
 from equipoise import EquipoiseError
+from equipoise.cli import app
 from equipoise.deploy import export as exporting
 from equipoise.deploy.export import export
 from equipoise.deploy.scripts import script_for
@@ -94,18 +96,28 @@ def test_mistakes_are_told(model):
         export(model, "torchscript", layout="nwhc")
 
 
-def command(*arguments, code=0):
-    done = subprocess.run([sys.executable, "-m", "equipoise", *map(str, arguments)], capture_output=True, text=True)
-    assert done.returncode == code, done.stderr
-    return done
-
-
 def test_from_a_study_to_a_table(results, photos, tmp_path):
     folder, out = tmp_path / "model", tmp_path / "said.csv"
-    command("export", results.store.path, "--method", "adjusted", "--out", folder)
-    done = command("predict", folder, photos, "--top", 2, "--prior", "uniform", "--out", out, code=1)
+    made = CliRunner().invoke(app, ["export", str(results.store.path), "--method", "adjusted", "--out", str(folder)])
+    assert made.exit_code == 0, made.output
+    command = ["-m", "equipoise", "predict", folder, photos, "--top", "2", "--prior", "uniform", "--out", out]
+    done = subprocess.run([sys.executable, *command], capture_output=True, text=True)
+    assert done.returncode == 1, done.stderr  # a file could not be read
     rows = list(csv.DictReader(out.open()))
     assert [row["image"].rsplit("/", 1)[1] for row in rows] == ["0.png", "1.png", "2.png", "2b.png"]
     assert float(rows[0]["probability"]) >= float(rows[0]["probability_2"]) > 0
     assert "none of PNG" in rows[3]["error"] and rows[3]["prediction"] == ""
     assert "3 images classified" in done.stderr and "2b.png" in done.stderr
+
+
+def test_mistakes_on_the_command_line_are_told(model, photos, tmp_path):
+    folder = str(model.save(tmp_path / "model"))
+    for command, said in {
+        ("predict", folder, str(photos), "--prior", "cat=1"): "no class 'cat'",
+        ("predict", folder, str(photos), "--format", "xml"): "'xml'",
+        ("predict", folder, str(photos), "--seed", "3"): "is one saved model",
+        ("predict", folder, str(tmp_path / "model")): "no images",
+        ("export", folder, "--to", "onxn"): "'onxn'",
+    }.items():
+        done = CliRunner().invoke(app, command)
+        assert isinstance(done.exception, EquipoiseError) and said in str(done.exception)
