@@ -10,6 +10,7 @@ import io
 import sys
 
 from ..core import EquipoiseError
+
 # they add their commands, in the order of --help
 from . import audit, deploy, explain, improve, results, run, tune  # noqa: F401
 from .app import app

@@ -2,7 +2,7 @@
 saved model also safetensors, image files Pillow."""
 
 from .calibration import Calibration
-from .classifier import Classifier, fitted_values, portable_recipe
+from .classifier import Classifier, all_weights, fitted_values, portable_recipe
 from .description import Description, Score
 from .model import TrainedModel, is_model
 from .prediction import find_images, predict, predicted_parts
@@ -18,6 +18,7 @@ __all__ = [
     "Preprocessing",
     "Score",
     "TrainedModel",
+    "all_weights",
     "find_images",
     "fitted_values",
     "is_model",

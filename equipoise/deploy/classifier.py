@@ -50,6 +50,12 @@ class Classifier(nn.Module):
         return logits if self.posthoc is None else self.posthoc(Output(logits, features))
 
 
+def all_weights(network: nn.Module) -> dict[str, Tensor]:
+    """The weights on the CPU, with those of a frozen body, which `state_dict` of such a network leaves out."""
+    state = nn.Module.state_dict(network)
+    return {name: value.detach().cpu().contiguous() for name, value in state.items()}
+
+
 def portable_recipe(recipe: Mapping[str, Any]) -> dict[str, Any]:
     """A recipe without the places of data and weights: the names of the folder and of the file remain."""
     task, plan = dict(recipe["task"]), dict(recipe["plan"])

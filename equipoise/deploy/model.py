@@ -23,7 +23,7 @@ from ..store.checked_json import from_bytes, to_bytes
 from ..store.shapes import table, text
 from ..train import Run
 from .card import model_card
-from .classifier import Classifier
+from .classifier import Classifier, all_weights
 from .description import Description
 from .preprocessing import Preprocessing
 from .prior import Prior, read_prior
@@ -88,7 +88,7 @@ class TrainedModel:
         return self.description.calibration.probabilities(logits, counts, prior)
 
     def weights(self) -> dict[str, Tensor]:
-        return {name: value.cpu().contiguous() for name, value in self.classifier.network.state_dict().items()}
+        return all_weights(self.classifier.network)
 
     def save(self, folder: Path | str) -> Path:
         """Write the folder; one that is there is written over, file by file, model.json last."""

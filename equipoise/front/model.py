@@ -11,7 +11,16 @@ import torch
 
 from ..analysis.statistics.priority import ALL_METRICS
 from ..core import EquipoiseError
-from ..deploy import Calibration, Description, Preprocessing, Score, TrainedModel, fitted_values, portable_recipe
+from ..deploy import (
+    Calibration,
+    Description,
+    Preprocessing,
+    Score,
+    TrainedModel,
+    all_weights,
+    fitted_values,
+    portable_recipe,
+)
 from ..deploy.model import check_same
 from ..report import Collected, Method
 from ..report.collected import Run as ReportedRun
@@ -47,7 +56,7 @@ def model_of_run(store: Store, collected: Collected, method: Method, run: Report
         content=record.recipe["task"].get("content"),
         licence=_licence(trained.evaluated.pretraining, record.recipe["plan"].get("weights")),
     )
-    model = TrainedModel(description, trained.evaluated.state_dict(), device)
+    model = TrainedModel(description, all_weights(trained.evaluated), device)
     check_same(model, trained, posthoc)
     return model
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import torch
 from PIL import Image
 
 import equipoise
@@ -16,6 +17,7 @@ METHODS = {
     "weighing": {"posthoc": "example_weighing(alpha=0.3)"},
     "lws": {"stage": "lws"},
     "bbn": {"procedure": "bbn"},
+    "head": {"train": "head"},  # with a file of weights
 }
 STUDY = {
     "name": "small",
@@ -29,7 +31,11 @@ STUDY = {
 
 @pytest.fixture(scope="session")
 def results(tmp_path_factory):
-    return equipoise.run(STUDY, tmp_path_factory.mktemp("runs"), device="cpu", workers=1, listener=Listener())
+    runs = tmp_path_factory.mktemp("runs")
+    torch.save(equipoise.create_model("cnn_small(width=4)", 2, in_channels=1).state_dict(), runs / "body.pt")
+    head = {"train": "head", "weights": str(runs / "body.pt"), "augment": "none"}
+    study = {**STUDY, "methods": {**METHODS, "head": head}}
+    return equipoise.run(study, runs / "out", device="cpu", workers=1, listener=Listener())
 
 
 @pytest.fixture(scope="session")

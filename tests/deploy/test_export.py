@@ -23,7 +23,7 @@ def needs(to):
         pytest.importorskip(package)
 
 
-@pytest.mark.parametrize("method", ["ldam", "adjusted", "tau_norm", "weighing", "lws", "bbn"])
+@pytest.mark.parametrize("method", ["ldam", "adjusted", "tau_norm", "weighing", "lws", "bbn", "head"])
 def test_every_kind_of_method_can_be_scripted(results, tmp_path, task, method):
     model = results.model(method, seed=0, device="cpu")
     path = export(model, "torchscript", tmp_path / "model.pt", layout="nchw")

@@ -31,6 +31,13 @@ def test_what_a_correction_chose_is_kept(results):
     assert results.model("plain").description.fitted == {}
 
 
+def test_a_head_on_a_frozen_body_takes_the_body_along(results, task, tmp_path):
+    model = results.model("head", seed=0, device="cpu")
+    assert "body.stem.0.weight" in model.weights() and "body.pt#" in model.description.licence
+    again = TrainedModel.load(model.save(tmp_path))
+    assert torch.equal(again(task.test.images[:9]), model(task.test.images[:9]))
+
+
 def test_by_default_the_best_method(results):
     model = TrainedModel.of(results)
     assert model.description.method == results.verdict.methods[0].name

@@ -19,8 +19,8 @@ def fit_temperature(
 ) -> float:
     """The T > 0 at which softmax(logits / T) has the least negative log-likelihood: logits (N, C), target (N,).
 
-    With `weight` (N,) each sample counts as much as it says. With an `offset` (C,) it is softmax(logits / T + offset): a
-    prior that is known, and that T leaves alone.
+    With `weight` (N,) each sample counts as much as it says. With an `offset` (C,) it is softmax(logits / T + offset):
+    a prior that is known, and that T leaves alone.
 
     That is convex in 1/T, so its slope has one zero: Newton's step where it stays between the last points on
     either side, else the middle of these. Without an optimum (all predictions right, or worse than chance) T ends
