@@ -68,8 +68,9 @@ class FrozenBody(Network):
         return Output(self.head(features), features)
 
     def train(self, mode: bool = True) -> FrozenBody:
-        super().train(mode)
-        self.body.eval()
+        self.training = mode
+        self.scale.train(mode)
+        self.head.train(mode)
         return self
 
     def state_dict(self, *args: Any, prefix: str = "", **options: Any) -> Any:
