@@ -16,7 +16,7 @@ from ..analysis import METRICS
 from ..core import Output
 from ..imbalance import LogitAdjust, fit_bias_corrected, fit_temperature
 from .affine import Affine
-from .judged import metrics
+from .judged import metrics, score
 from .outputs import Outputs
 
 TAUS = tuple(i / 10 for i in range(1, 21))
@@ -141,10 +141,9 @@ def logit_shift(class_counts: Tensor, prior: Tensor, tau: float) -> Affine:
 
 def _best_tau(correction: Callable[[float], Affine], out: Outputs, aim: Aim) -> tuple[float, Affine]:
     """The tau of 0.1, …, 2 with the best metric, of equals the smallest, and its correction."""
-    gains = {}
-    for tau in TAUS:
-        scores = metrics(correction(tau)(out.logits), out.labels, aim.weights)
-        gains[tau] = gain(aim.metric, scores[aim.metric])
+    gains = {
+        tau: gain(aim.metric, score(aim.metric, correction(tau)(out.logits), out.labels, aim.weights)) for tau in TAUS
+    }
     tau = max(TAUS, key=lambda tau: (gains[tau], -tau))
     return tau, correction(tau)
 

@@ -18,6 +18,7 @@ from .judged import Estimate, Score
 
 LABELS = {"accuracy": "accuracy", "balanced_accuracy": "balanced accuracy", "nll": "NLL", "ece": "ECE"}
 WIDTH = 80
+FEW = 5  # samples of a class, below which a bootstrap within it says little
 
 Table = list[tuple[str, ...]]
 
@@ -29,7 +30,8 @@ class Improvement:
     `network` is the corrected copy if it `helped`, else the network that was given. `chosen` is the best combination on
     the half that was chosen on, None if none was better than the network as it is; `candidates` are all that were
     tried, and `scores` has each metric on the other half, before and after. `left_out` says which corrections were
-    not tried, and why. `prior` are the class shares that the scores are about, if they are not those of the data.
+    not tried, and why. `sparse_classes` is how many classes had few samples to judge on.
+    `prior` are the class shares that the scores are about, if they are not those of the data.
     """
 
     metric: str
@@ -43,6 +45,7 @@ class Improvement:
     prior: tuple[float, ...] | None
     prior_is_estimated: bool
     sizes: tuple[int, int]
+    sparse_classes: int
     seed: int
     head: str | None
     images: Images | None
@@ -73,6 +76,12 @@ class Improvement:
         if self.prior is not None:
             shares = "estimated from the data without labels" if self.prior_is_estimated else "given"
             notes.append(f"Accuracy, NLL and ECE are those to expect under the class shares that were {shares}.")
+        if self.sparse_classes:
+            have = "has" if self.sparse_classes == 1 else "have"
+            notes.append(
+                f"{counted(self.sparse_classes, 'class', 'classes')} {have} fewer than {FEW} samples in the half that "
+                "was judged on: the intervals are too narrow, and more data would say more."
+            )
         return [*notes, *self.left_out]
 
     def score_table(self) -> Table:

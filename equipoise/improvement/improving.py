@@ -20,7 +20,7 @@ from .affine import CorrectedLogits
 from .candidates import Aim, Candidate, Weighed, best, candidates
 from .halves import Rows, again_and_again, halves
 from .images import Images, folder_batches, unlabelled_batches
-from .improvement import Improvement
+from .improvement import FEW, Improvement
 from .judged import CHOICES, Score, class_weights, compared
 from .outputs import Outputs, device_of, head_name, logits_of, outputs_of
 
@@ -97,6 +97,7 @@ def improve(
         say("The choice is judged on the other half …")
         scores = _scores(network, judging, chosen, target, seed)
     helped = chosen is not None and scores[metric].is_better
+    without_head = [] if head is not None else ["Tau-norm was left out: the last layer of the network is not linear."]
     return Improvement(
         metric=metric,
         network=corrected(network, head, chosen) if chosen is not None and helped else network,
@@ -104,11 +105,12 @@ def improve(
         chosen=chosen,
         candidates=tuple(tried),
         scores=scores,
-        left_out=left_out + (() if head else ("Tau-norm was left out: the last layer of the network is not linear.",)),
+        left_out=(*left_out, *without_head),
         class_names=class_names,
         prior=None if target is None else tuple(target.tolist()),
         prior_is_estimated=unlabelled is not None,
         sizes=(len(choosing.out.labels), len(judging.out.labels)),
+        sparse_classes=int((torch.bincount(judging.out.labels, minlength=len(class_names)) < FEW).sum()),
         seed=seed,
         head=head,
         images=images,

@@ -91,6 +91,16 @@ def metrics(logits: Tensor, labels: Tensor, weights: Tensor) -> dict[str, float]
     return dict(zip(NAMES, metrics_of(parts(logits, labels, weights).sum(0)).tolist(), strict=True))
 
 
+def score(metric: str, logits: Tensor, labels: Tensor, weights: Tensor) -> float:
+    """One of `CHOICES` alone: of the two accuracies without a softmax, which is most of the work for many classes."""
+    if metric == "nll":
+        return metrics(logits, labels, weights)[metric]
+    if metric == "balanced_accuracy":
+        weights = 1 / torch.bincount(labels)[labels].double()
+    right = (logits.argmax(1) == labels).double()
+    return float((weights * right).sum() / weights.sum())
+
+
 def compared(before: Tensor, after: Tensor, labels: Tensor, weights: Tensor, seed: int) -> dict[str, Score]:
     """Both networks' metrics on the same samples, and the differences, with 95 % intervals by a paired bootstrap.
 

@@ -130,6 +130,21 @@ def test_a_head_without_a_bias_is_corrected_around_the_network(held_out, digits,
         same_logits(found.network(digits.test_x), expected)
 
 
+def test_a_network_may_be_its_last_layer():
+    torch.manual_seed(0)
+    network, x = nn.Linear(3, 3), torch.randn(90, 3)
+    found = improve(network, [(x, network(x).argmax(1).roll(1) % 3)])
+    assert found.head == "" and not any("Tau-norm" in sentence for sentence in found.left_out)
+
+
+def test_few_samples_of_a_class_are_told(trained, digits):
+    assert not improve(trained, [(digits.test_x, digits.test_y)]).sparse_classes
+    rows = (digits.test_y > 1).nonzero().flatten().tolist() + (digits.test_y == 1).nonzero().flatten()[:4].tolist()
+    found = improve(trained, [(digits.test_x[rows], digits.test_y[rows])])  # none of class 0, two judged of class 1
+    assert found.sparse_classes == 2
+    assert any(note.startswith("2 classes have fewer than 5 samples") for note in found.notes)
+
+
 def test_a_prior_is_what_the_numbers_are_about(trained, held_out, digits):
     prior = np.array([0.0] * 5 + [0.1, 0.1, 0.2, 0.3, 0.3])
     found = improve(trained, held_out, prior=prior.tolist(), class_counts=digits.counts)

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from equipoise.analysis import balanced_accuracy, expected_calibration_error, negative_log_likelihood, top1
-from equipoise.improvement.judged import class_weights, compared, metrics
+from equipoise.improvement.judged import CHOICES, class_weights, compared, metrics, score
 
 
 def drawn(seed, n=300):
@@ -23,6 +23,13 @@ def test_metrics_are_those_of_the_analysis():
     assert found["ece"] == pytest.approx(float(expected_calibration_error(logits.softmax(1), labels)))
 
 
+@pytest.mark.parametrize("metric", CHOICES)
+def test_one_metric_alone_is_the_same(metric):
+    logits, labels = drawn(6)
+    weights = class_weights(labels, torch.tensor([0.2, 0.5, 0.3]).double())
+    assert score(metric, logits, labels, weights) == pytest.approx(metrics(logits, labels, weights)[metric])
+
+
 def test_a_prior_counts_each_class_by_its_share():
     logits, labels = drawn(1)
     prior = torch.tensor([0.2, 0.5, 0.3]).double()
@@ -37,21 +44,21 @@ def test_the_interval_of_a_difference_is_that_of_drawn_classes():
     """Against the normal interval of balanced accuracy, whose variance within classes has a formula."""
     (before, labels), (noise, _) = drawn(2, n=2000), drawn(3, n=2000)
     after = before + 0.7 * noise
-    score = compared(before, after, labels, class_weights(labels, None), seed=0)["balanced_accuracy"]
+    found = compared(before, after, labels, class_weights(labels, None), seed=0)["balanced_accuracy"]
     change = ((after.argmax(1) == labels).double() - (before.argmax(1) == labels).double()).numpy()
     own = [change[labels.numpy() == c] for c in range(3)]
     mean = np.mean([values.mean() for values in own])
     half = 1.96 * np.sqrt(sum(values.var() / len(values) for values in own)) / 3
-    assert score.difference.value == pytest.approx(mean)
-    assert score.difference.low == pytest.approx(mean - half, abs=0.1 * half)
-    assert score.difference.high == pytest.approx(mean + half, abs=0.1 * half)
+    assert found.difference.value == pytest.approx(mean)
+    assert found.difference.low == pytest.approx(mean - half, abs=0.1 * half)
+    assert found.difference.high == pytest.approx(mean + half, abs=0.1 * half)
 
 
 def test_the_same_network_twice_has_no_difference():
     logits, labels = drawn(4)
-    for score in compared(logits, logits, labels, class_weights(labels, None), seed=0).values():
-        assert (score.difference.low, score.difference.value, score.difference.high) == (0, 0, 0)
-        assert not score.is_better and not score.is_worse
+    for found in compared(logits, logits, labels, class_weights(labels, None), seed=0).values():
+        assert (found.difference.low, found.difference.value, found.difference.high) == (0, 0, 0)
+        assert not found.is_better and not found.is_worse
 
 
 def test_intervals_hold_what_they_should():

@@ -84,7 +84,7 @@ def fit_bias_corrected(logits: Tensor, target: Tensor) -> tuple[float, Tensor]:
     with torch.enable_grad():
         s_and_b = unknowns.requires_grad_()
         optimizer = torch.optim.LBFGS(
-            [s_and_b], max_iter=500, tolerance_grad=1e-10, tolerance_change=1e-14, line_search_fn="strong_wolfe"
+            [s_and_b], max_iter=200, tolerance_grad=1e-8, tolerance_change=1e-12, line_search_fn="strong_wolfe"
         )
 
         def loss() -> Tensor:
