@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import compress
 from typing import Literal
 
 import numpy as np
@@ -104,7 +105,9 @@ def _files(facts: Facts) -> Iterator[Finding]:
     )  # fmt: skip
     for kind, (words, meaning) in KINDS.items():
         rows = tuple(
-            Row(f"{shown(i.name)}, {s.width} × {s.height}", (n,)) for n, (i, s) in enumerate(named) if kind in s.marks
+            Row(f"{shown(i.name)}, {s.width}\u00a0×\u00a0{s.height}", (n,))
+            for n, (i, s) in enumerate(named)
+            if kind in s.marks
         )
         if kind not in ("grey", "coloured") or len(rows) <= len(named) / 2:  # of two colours, the rarer one is told
             yield Finding(kind, "warning" if kind in WARNINGS else "note", counted(len(rows), *words), meaning, rows)
@@ -112,9 +115,11 @@ def _files(facts: Facts) -> Iterator[Finding]:
 
 def _doubles(facts: Facts) -> Iterator[Finding]:
     items = facts.items
-    torn = [c for c in facts.clusters if len({items[i].part for i in c.members}) > 1]
-    contradicting = [c for c in facts.clusters if len({items[i].label for i in c.members}) > 1]
-    rest = [c for c in facts.clusters if c not in torn and c not in contradicting]
+    several_parts = [len({items[i].part for i in c.members}) > 1 for c in facts.clusters]
+    several_labels = [len({items[i].label for i in c.members}) > 1 for c in facts.clusters]
+    torn = [*compress(facts.clusters, several_parts)]
+    contradicting = [*compress(facts.clusters, several_labels)]
+    rest = [c for c, a, b in zip(facts.clusters, several_parts, several_labels, strict=True) if not (a or b)]
     yield Finding(
         "two_classes", "serious", counted(len(contradicting), "image") + " under two labels",
         "At least one label is wrong; the network is told two things of one image. Keep one.",

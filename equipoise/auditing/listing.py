@@ -73,7 +73,7 @@ def list_images(path: Path, group: str | None = None) -> Listing:
     `group` is a regular expression on names; a table may have a column for groups.
     """
     path = path.expanduser()
-    if not path.exists():
+    if not os.path.exists(path):  # Path.exists raises where a name is too long
         raise DataError(
             f"{shown(path)} is not there; give a folder with one folder a class, or a CSV of path and label"
         )
@@ -103,9 +103,10 @@ def remedy(suffix: str) -> str:
 def _of_folder(base: Path) -> Listing:
     listing = Listing(base)
     parts = _parts(listing)
-    tables = {part: place / METADATA for part, place in parts.items() if (place / METADATA).is_file()}
+    tables = {part: read_table(place / METADATA) for part, place in parts.items() if (place / METADATA).is_file()}
+    tables = {part: table for part, table in tables.items() if find_column(table, LABEL)}  # others have captions
     for part, table in tables.items():
-        _add_table(listing, read_table(table), part)
+        _add_table(listing, table, part)
     folders = {part: place for part, place in parts.items() if part not in tables}
     names: dict[str, None] = {}
     for place in folders.values():
@@ -135,8 +136,11 @@ def _folders(listing: Listing, place: Path) -> list[str]:
     except DataError as error:
         if str(error) not in listing.problems:
             listing.problems.append(str(error))
-    with os.scandir(place) as entries:  # those that are surely inside
-        return sorted(e.name for e in entries if e.is_dir(follow_symlinks=False) and not e.name.startswith("."))
+    try:
+        with os.scandir(place) as entries:  # those that are surely inside
+            return sorted(e.name for e in entries if e.is_dir(follow_symlinks=False) and not e.name.startswith("."))
+    except OSError:
+        return []
 
 
 def _add_folder(listing: Listing, part: str, place: Path) -> None:

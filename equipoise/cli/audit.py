@@ -33,12 +33,17 @@ def audit(
     from ..auditing import audit as look_through
     from ..auditing import print_audit
     from ..study import best_device
+    from ..study.run.study import on_ctrl_c
 
     screen = Terminal(stderr=True)  # so that JSON on the standard output stays JSON
     columns = (TextColumn("{task.description:<20}"), BarColumn(24), TextColumn("{task.completed}/{task.total}"))
-    with Progress(
-        *columns, TimeRemainingColumn(), console=screen, disable=not screen.is_terminal, transient=True
-    ) as bar:
+    # after Ctrl-C the bar gives the terminal its cursor back
+    with (
+        on_ctrl_c(),
+        Progress(
+            *columns, TimeRemainingColumn(), console=screen, disable=not screen.is_terminal, transient=True
+        ) as bar,
+    ):
         tasks = {}
 
         def progress(what: str, done: int, total: int) -> None:

@@ -1,6 +1,7 @@
 """The whole audit of small folders: what is planted is found, what is broken stops nothing."""
 
 import json
+import os
 import shutil
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 
 import equipoise
 from equipoise.auditing import audit
+from equipoise.auditing import features as look_features
 from equipoise.core import EquipoiseError
 from equipoise.data import load_task
 
@@ -167,6 +169,8 @@ def test_a_table_of_images(tmp_path, written):
     assert "gone.png is named by the table" in told and "leads out of" in told and "twice" in told
     (tmp_path / "images" / "metadata.csv").write_text("\n".join(["file_name,label", *(f"{n},x{n[5]}" for n in names)]))
     assert quick(tmp_path / "images").facts.listing.class_names == ("x0", "x1")
+    (tmp_path / "images" / "metadata.csv").write_text("file_name,caption\na,b\n")
+    assert quick(tmp_path / "images").facts.listing.class_names == ("digit0", "digit1"), "captions are no labels"
 
 
 def test_parquet_needs_pandas(tmp_path, monkeypatch):
@@ -187,6 +191,38 @@ def test_odd_folders_are_told_not_refused(tmp_path, written):
     assert files(found, "no_class") == [("beside.png",)]
     (tmp_path / "test").mkdir()
     assert "no train folder" in " ".join(row.text for row in cases(quick(tmp_path), "layout"))
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no pipes with names")
+def test_pipes_are_not_waited_for(tmp_path, written):
+    written(tmp_path, [3, 3])
+    os.mkfifo(tmp_path / "digit0" / "pipe.png")
+    assert "pipe.png is not a regular file" in cases(quick(tmp_path), "layout")[0].text
+
+
+def test_labels_are_judged_by_a_pretrained_network_or_by_pixels(tmp_path, written, monkeypatch):
+    names = sorted(written(tmp_path, [12, 12]))
+    (tmp_path / names[0]).rename(tmp_path / "digit1" / "wrong.png")
+
+    class Fake:
+        def __init__(self, *model):
+            pass
+
+        def __call__(self, images):
+            return images.float().mean(1)[:, ::16, ::16].flatten(1)
+
+    monkeypatch.setattr(look_features, "Backbone", Fake)
+    found = audit(tmp_path, device="cpu")
+    assert files(found, "labels")[0] == ("digit1/wrong.png",)
+    assert "judged by features of efficientnet_lite0" in found.about_labels
+
+    def missing(*model):
+        raise EquipoiseError("pip install something")
+
+    monkeypatch.setattr(look_features, "Backbone", missing)
+    found = audit(tmp_path, device="cpu")
+    assert files(found, "labels")[0] == ("digit1/wrong.png",)
+    assert "judged by small pixels, as a pretrained network could not be used (pip install" in found.about_labels
 
 
 def test_an_empty_folder(tmp_path):
