@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from ..core import EquipoiseError, Output, Spec
 from ..data import normalize
-from ..data.place import PLACE
+from ..data.place import PLACES
 from ..train import Recipe, untrained_network
 from .description import Description
 
@@ -57,10 +57,10 @@ def all_weights(network: nn.Module) -> dict[str, Tensor]:
 
 
 def portable_recipe(recipe: Mapping[str, Any]) -> dict[str, Any]:
-    """A recipe without the places of data and weights: the names of the folder and of the file remain."""
+    """A recipe without the places of data and weights: the names of folders and files remain."""
     task, plan = dict(recipe["task"]), dict(recipe["plan"])
     spec = Spec.parse(task["name"])
-    params = tuple((k, Path(v).name if k == PLACE and isinstance(v, str) else v) for k, v in spec.params)
+    params = tuple((k, Path(v).name if k in PLACES and isinstance(v, str) else v) for k, v in spec.params)
     task["name"] = str(Spec(spec.name, params))
     if plan.get("weights") is not None:
         plan["weights"] = Path(plan["weights"]).name

@@ -112,7 +112,7 @@ def test_the_wrong_images_are_told(model):
 
 def test_no_place_of_this_machine_leaves_it():
     recipe = {
-        "task": {"name": "folder(path='/home/me/secret/photos', size=64)"},
+        "task": {"name": "folder(path='/home/me/photos', size=64, groups='/home/me/groups.csv')"},
         "plan": {"weights": "/home/me/weights/resnet.safetensors#0123456789abcdef"},
     }
     said = json.dumps(portable_recipe(recipe))
