@@ -63,8 +63,8 @@ def test_rows_and_verdict(results):
     assert [row["method"] for row in results.rows] == [m.name for m in results.collected.methods]
     assert {row["standing"] for row in results.rows} <= {"baseline", "not separable"}
     assert all(row["n"] == 2 and row["low"] <= row["mean"] <= row["high"] for row in results.rows)
-    assert "no method is shown to beat plain" in results.verdict.sentences()[0]
-    assert "no method is shown" in repr(results)
+    assert "No method is shown to beat plain, which reaches" in results.verdict.sentences()[0]
+    assert "No method is shown" in repr(results)
 
 
 def test_per_class_and_curves(results):
@@ -96,7 +96,7 @@ def test_what_is_not_there_is_told(results):
 
 def test_a_table_for_notebooks(results):
     html = results._repr_html_()
-    assert html.count("<tr>") == 4 and "focal" in html and "no method is shown" in html
+    assert html.count("<tr>") == 4 and "focal" in html and "No method is shown" in html
 
 
 def test_a_frame_or_a_sentence(results):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -35,6 +36,12 @@ def run(
         float | None, typer.Option(min=0, help="With --until-decided: begin no round that would end later.")
     ] = None,
     peek: Peek = False,
+    pilot: Annotated[
+        bool, typer.Option("--pilot", help="Check that training is long enough, even where that costs much.")
+    ] = False,
+    accept_short_training: Annotated[
+        bool, typer.Option("--accept-short-training", help="Make claims though training has not converged.")
+    ] = False,
 ) -> None:
     """Run a study: train every method with every seed, then report.
 
@@ -45,11 +52,17 @@ def run(
     With --until-decided seeds are added in planned rounds, on from those in the file. After each, methods that are
     surely worse get no more, and the study ends when what can be settled is. Rounds are judged on validation data, or
     with --peek on the test set. The chance of a false claim stays 5 % either way; docs/evidence.md says how.
+
+    At the end the baseline and the best method are trained once more for twice as long, where that costs no more than
+    a fifth of the study, or with --pilot. If that makes clearly fewer mistakes, training was too short, and no method
+    is called better unless you add --accept-short-training.
     """
     from ..store import Store
     from ..study import Budget, Study
 
     asked = Study.from_toml(study)
+    if accept_short_training:
+        asked = replace(asked, accept_short_training=True)
     if not until_decided and (max_runs or minutes is not None or peek):
         raise EquipoiseError("--max-runs, --minutes and --peek go with --until-decided")
     folder = out or Path("runs") / asked.name
@@ -68,6 +81,7 @@ def run(
         compiled=compiled,
         fast=fast,
         tensorboard=tensorboard,
+        pilot=pilot,
     )
 
 

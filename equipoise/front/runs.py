@@ -33,6 +33,7 @@ def run(
     compiled: bool = False,
     fast: bool = False,
     tensorboard: bool = False,
+    pilot: bool = False,
     listener: Listener | None = None,
 ) -> Results:
     """Train every method of a study with every seed, and give what came out.
@@ -42,16 +43,16 @@ def run(
 
     `device` is "cpu", "cuda" or "cuda:1", by default a GPU if there is one; `workers` are processes, by default one
     per core. `retry` does failed runs again. `until_decided` adds seeds in rounds until the tiers are settled, judged
-    on validation data, or with `peek` on test data. `compiled`, `fast` and `tensorboard` are the options of the same
-    names of `equipoise run`. `listener` is told how it goes; by default a terminal or a notebook, `Listener()` is
-    silence.
+    on validation data, or with `peek` on test data. `compiled`, `fast`, `tensorboard` and `pilot` are the options of
+    the same names of `equipoise run`. `listener` is told how it goes; by default a terminal or a notebook,
+    `Listener()` is silence.
 
     In a script, call it below ``if __name__ == "__main__":``, because every worker imports the script. Raises
     `equipoise.study.Interrupted` after Ctrl-C; all that was done is kept.
     """
     asked, listener = as_study(study), listener or usual_listener()
     store = Store(out or Path("runs") / asked.name)
-    how = How.on(device, workers, compiled=compiled, fast=fast, tensorboard=tensorboard)
+    how = How.on(device, workers, compiled=compiled, fast=fast, tensorboard=tensorboard, pilot=pilot)
     if retry:
         store.forget_failures()
     if until_decided:

@@ -33,14 +33,16 @@ from ..store import Damaged, Store, StudyDocument
 from .collected import Bin, Collected, Estimate, Method, Run
 from .data import refuse_unlike_data
 from .family import Before
+from .premises import broken_premise, gains_of, longer_runs, premises_of
 from .seal import rounds_of, still_to_do
 
 
 def collect(store: Store) -> Collected:
     """Read the study of `store`, open its test outputs, and compute what the report says."""
-    study, rounds = _study(store), rounds_of(store)
+    study, rounds, longer = _study(store), rounds_of(store), longer_runs(store)
     refuse_unlike_data(study, store)
-    store.note_opening(filter(store.finished, study.keys), peek=still_to_do(store) is not None)
+    opened = [*study.keys, *(run.key for run in longer.runs)]
+    store.note_opening(filter(store.finished, opened), peek=still_to_do(store) is not None)
     before = Before.of(study, store.opened(), rounds)
     runs = {
         method.name: tuple(_run(store, method.name, seed, key, study) for seed, key in before.runs_of(method))
@@ -48,6 +50,10 @@ def collect(store: Store) -> Collected:
     }
     runs = {name: _without_later_rounds(of_method, rounds) for name, of_method in runs.items()}
     verdict = _verdict(store, study, runs, before, rounds)
+    longer_run = [(run, _run(store, run.method, run.seed, run.key, study)) for run in longer.runs]
+    gains = gains_of(longer_run, runs, store, study.metric)
+    if broken := broken_premise(gains, study.metric, study.accept_short_training):
+        verdict = verdict.on_broken_premise(broken, accepted=study.accept_short_training)
     first = next((run.record for name in (study.baseline, *runs) for run in runs[name] if run.finished), None)
     class_names = first.class_names if first else ()
     leaders = _leaders(runs, verdict)
@@ -64,6 +70,7 @@ def collect(store: Store) -> Collected:
         class_counts=first.class_counts if first else (),
         opened=store.opened(),
         rounds=rounds,
+        premises=premises_of(study, longer, gains, [run for of_method in runs.values() for run in of_method]),
     )
 
 

@@ -48,6 +48,16 @@ class Bin(NamedTuple):
 
 
 @dataclass(frozen=True)
+class Premise:
+    """Something that the verdict takes for granted: whether it `holds`, None where that is not known, and how it was
+    checked or why it was not."""
+
+    name: str
+    holds: bool | None
+    words: str
+
+
+@dataclass(frozen=True)
 class Run:
     """One method with one seed: `state` is "finished", "failed", "missing", or "left out" of later rounds.
 
@@ -127,13 +137,15 @@ class Collected:
     class_counts: tuple[int, ...]
     opened: Opened | None
     rounds: Rounds | None = None  # of a study that adds seeds in rounds
+    premises: tuple[Premise, ...] = ()
 
     @property
     def answer(self) -> tuple[str, ...]:
         """The verdict in one or two sentences: its headline, then its best method or what so many pairs can tell."""
         said = self.verdict.sentences()
         others = [result.standing for result in self.verdict.methods if result.standing != "baseline"]
-        second = 2 + others.index("better") if "better" in others else 1  # as `Verdict.sentences` orders them
+        shown = next((standing for standing in ("better", "withheld") if standing in others), None)
+        second = 2 + others.index(shown) if shown else 1  # as `Verdict.sentences` orders them
         return (said[0], *said[second : second + 1])
 
     @property

@@ -1,6 +1,7 @@
 """5 · Records: what came out of each run, and the folder that keeps them."""
 
 from .analysis import Analysis
+from .convergence import Convergence, LongerRun
 from .damage import Damaged, explained
 from .documents import Compared, Comparison, MethodDocument, Opened, Opening, StudyDocument
 from .record import SCHEMA, Record, check_schema
@@ -12,7 +13,9 @@ __all__ = [
     "Analysis",
     "Compared",
     "Comparison",
+    "Convergence",
     "Damaged",
+    "LongerRun",
     "MethodDocument",
     "Opened",
     "Opening",

@@ -50,6 +50,7 @@ class StudyDocument:
     methods: tuple[MethodDocument, ...]
     priority: Mapping[str, Any] | None = None
     tuned: Mapping[str, Any] = field(default_factory=dict)  # how it was tuned, where `equipoise tune` wrote it
+    accept_short_training: bool = False  # whether claims are wanted though training has not converged
     rounds: bool = False  # whether it adds seeds in rounds, by a plan in a file of its own
 
     FILE = "study.json"
@@ -70,6 +71,7 @@ class StudyDocument:
             methods=items(plain["methods"], MethodDocument.from_dict),
             priority=maybe(table)(plain.get("priority")),
             tuned=table(plain.get("tuned", {})),
+            accept_short_training=truth(plain.get("accept_short_training", False)),
             rounds=truth(plain.get("rounds", False)),
         )
         if any(len(method.keys) != len(study.seeds) for method in study.methods):
@@ -80,9 +82,8 @@ class StudyDocument:
 
     def to_dict(self) -> dict[str, Any]:
         plain = asdict(self)
-        if not self.rounds:
-            del plain["rounds"]  # only a study in rounds says it
-        return plain
+        unsaid = [name for name in ("accept_short_training", "rounds") if not plain[name]]
+        return {name: value for name, value in plain.items() if name not in unsaid}
 
 
 @dataclass(frozen=True)

@@ -33,6 +33,7 @@ from ..core.files import checksum, sync_folder, write_whole
 from .analysis import Analysis
 from .arrays import Arrays, from_npz, to_npz
 from .checked_json import from_bytes, to_bytes
+from .convergence import Convergence
 from .damage import Damaged, explained
 from .documents import Comparison, Document, Opened, Opening, StudyDocument
 from .record import SCHEMA, Record, check_schema
@@ -54,6 +55,7 @@ REMEDIES = {
     "differ from earlier ones in rounding",
     "sequential.json": "restore it from a copy, for without the plan of its looks nothing can be claimed; or begin "
     "anew in another folder with --out",
+    Convergence.FILE: "'equipoise run' with the file of the study writes it again",
     Analysis.FILE: "'equipoise analyze' writes it again",
     Sensitivity.FILE: "'equipoise tune' writes it again",
     "verdict.json": "'equipoise report' writes it again",

@@ -18,7 +18,8 @@ from .run.how import How
 from .run.job import jobs_of
 from .run.listener import Listener, Watch
 from .run.profile import print_profile
-from .run.study import Interrupted, run_study, study_of_one, usual_listener
+from .run.runs import Interrupted
+from .run.study import run_study, study_of_one, usual_listener
 from .run.terminal import OnTerminal
 from .run.workers import Event
 from .study import Study, name_of, near

@@ -35,6 +35,7 @@ _KEYS = (
     "tune",
     "tuned",
     "progress",
+    "accept_short_training",
 )
 _TUNED: dict[str, Any] = {"study": str, "trials": int, "sampler": str, "runs": int, "refit": bool}
 
@@ -55,6 +56,7 @@ class Study:
     priority: Priority | None = None  # what `metric` needs to know of the classes, where the user has said it
     tuned: Mapping[str, Any] = field(default_factory=dict)  # how it was tuned, where `equipoise tune` wrote it
     progress: bool = False  # whether to record what happens to the classes while training
+    accept_short_training: bool = False  # whether claims are wanted though training has not converged
 
     @classmethod
     def from_toml(cls, path: Path) -> Study:
@@ -89,13 +91,14 @@ class Study:
         metric, priority = _aim(plain, mistakes)
         question = plain.get("question", f"What is better than {baseline}?")
         name = plain.get("name", default_name)
-        progress = plain.get("progress", False)
+        progress, accepted = plain.get("progress", False), plain.get("accept_short_training", False)
         _try(partial(checks.file_name, "name", name), mistakes)
         _try(partial(_check_question, question), mistakes)
         _try(partial(checks.truth, "progress", progress), mistakes)
+        _try(partial(checks.truth, "accept_short_training", accepted), mistakes)
         if mistakes:
             raise Mistakes(mistakes)
-        return cls(name, question, str(baseline), metric, seeds, recipes, tuning, priority, tuned, progress)
+        return cls(name, question, str(baseline), metric, seeds, recipes, tuning, priority, tuned, progress, accepted)
 
     def check(self, choice: TaskChoice, task: Task) -> None:
         """Refuse what the methods that are trained on `choice` cannot do with its data; tells all of them."""
@@ -123,6 +126,7 @@ class Study:
             seeds=self.seeds,
             methods=tuple(self._method(name, recipe) for name, recipe in self.methods.items()),
             tuned=self.tuned,
+            accept_short_training=self.accept_short_training,
         )
 
     def _method(self, name: str, recipe: Recipe) -> MethodDocument:

@@ -226,7 +226,11 @@ def test_sentences_of_a_clear_study():
         "close": 0.7 + 0.2 * (offset - 0.004),
     }
     said = compare(scores, "plain").sentences()
-    assert said[0] == "On balanced accuracy (higher is better), good beats plain; bad is worse; 3 compared."
+    # mean 0.735; its half width is that of the offsets, 0.2048 points
+    assert said[0] == (
+        "good reaches 73.5 % balanced accuracy (73.3 to 73.7, n = 8), 3.5 points better than plain; bad is worse; "
+        "3 compared."
+    )
     assert said[1].startswith("8 pairs can support a claim")
     # mean of offset 0.0045, standard error 0.00245 / sqrt 8 = 0.000866, t(7) 2.365: half width 0.2048 points
     assert said[2] == (
@@ -247,7 +251,11 @@ def test_sentences_of_a_clear_study():
 def test_sentences_of_a_metric_where_lower_is_better():
     offset = np.linspace(-0.01, 0.01, 6)
     said = compare({"plain": np.full(6, 0.9), "good": 0.78 + offset}, "plain", metric="nll").sentences()
-    assert said[0] == "On negative log-likelihood (lower is better), good beats plain; 1 compared."
+    # six values from -0.01 to 0.01 have a standard error of 0.003055, t(5) 2.571: half width 0.00785
+    assert said[0] == (
+        "good reaches 0.780 nats negative log-likelihood (0.772 to 0.788, n = 6), 0.120 nats better than plain; "
+        "1 compared."
+    )
     rounded = compare({"plain": [0.0, 0.0], "other": [-1e-5, -2e-5]}, "plain", metric="nll").sentences()
     assert "+0.000 nats (95 % interval +0.000 to +0.000" in rounded[2]  # no -0.000
     assert said[2].startswith("good is better than plain by 0.120 nats (95 % interval 0.112 to 0.128, n = 6 pairs, ")
@@ -258,10 +266,45 @@ def test_sentences_say_when_nothing_can_be_said_and_when_too_much_is_needed():
     noise = rng.normal(size=6)
     scores = {"plain": np.zeros(6), "a": noise - noise.mean() + 1e-3, "b": np.ones(6)}
     said = compare(scores, "plain", metric="unheard_of").sentences()
-    assert said[0].startswith("On unheard_of (higher is better), no method is shown to beat plain; 2 compared.")
+    assert said[0] == "No method is shown to beat plain, which reaches 0 unheard_of (0 to 0, n = 6); 2 compared."
     assert said[1].startswith("6 pairs cannot support any claim") and said[1].endswith("so at least 7 pairs.")
     assert "b is not separable from plain: +1 (" in said[2] and "about 7 pairs, 1 more" in said[2]
     assert said[3].endswith("more than 1000 pairs would be needed to separate them.")
+
+
+def test_two_winners_and_one_seed_are_said():
+    said = compare({"plain": [0.5] * 8, "a": [0.7] * 8, "b": [0.6] * 8}, "plain").sentences()
+    assert said[0].endswith("20.0 points better than plain; b beats plain too; 2 compared.")
+    one = compare({"plain": [0.5], "a": [0.7]}, "plain").sentences()
+    assert one[0] == "No method is shown to beat plain, which reaches 50.0 % balanced accuracy (n = 1); 1 compared."
+
+
+def test_a_broken_premise_is_said_first_and_withholds_the_claims():
+    scores = study(8, plain=0.70, good=0.75, bad=0.60)
+    usual = compare({**scores, "close": scores["plain"]}, "plain")
+    verdict = usual.on_broken_premise("Training has not converged.")
+    assert {m.name: m.standing for m in verdict.methods} == {
+        "good": "withheld",
+        "close": "not separable",
+        "plain": "baseline",
+        "bad": "withheld",
+    }
+    assert [m.p_holm for m in verdict.methods[:1]] == [m.p_holm for m in usual.methods[:1]]
+    said = verdict.sentences()
+    assert said[0].startswith("Training has not converged. No method is called better or worse than plain, which ")
+    assert not any(" is better than" in s or " is worse" in s or " beat" in s for s in said)
+    assert any(s.startswith("good differs from plain by +") and s.endswith("the claim is withheld.") for s in said)
+    assert any(s.startswith("Trained like this, which is no claim, within a tier") for s in said)
+    assert Verdict.from_dict(json.loads(json.dumps(verdict.to_dict()))).sentences() == said
+
+
+def test_a_broken_premise_that_is_accepted_leaves_the_claims():
+    scores = study(8, plain=0.70, good=0.75)
+    usual = compare(scores, "plain")
+    verdict = usual.on_broken_premise("Too short, and accepted.", accepted=True)
+    assert verdict.methods == usual.methods
+    assert verdict.sentences()[0] == f"Too short, and accepted. {usual.sentences()[0]}"
+    assert verdict.sentences()[1:] == usual.sentences()[1:]
 
 
 def test_more_than_fourteen_seeds():

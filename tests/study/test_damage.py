@@ -18,7 +18,7 @@ from equipoise.store import Damaged, Store
 from equipoise.study import How, Listener, OnTerminal, Study, analyze_study, jobs_of
 from equipoise.study.probe import Asked
 from equipoise.study.run import job as jobs_file
-from equipoise.study.run.study import set_aside_damaged
+from equipoise.study.run.runs import set_aside_damaged
 from equipoise.study.run.tensorboard import EventFile
 from equipoise.train import Stopped
 

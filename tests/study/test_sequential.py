@@ -25,7 +25,7 @@ from equipoise.study import (
     run_until_decided,
 )
 from equipoise.study.plan import rounds as sequential
-from equipoise.study.plan.rounds import paired_scores
+from equipoise.study.scores import paired_scores
 
 CPU = torch.device("cpu")
 PLAIN = {
@@ -91,6 +91,7 @@ def go(store, monkeypatch):
     def started(study, runs=None, budget=None, peek=False):
         runs = runs or Runs()
         monkeypatch.setattr(sequential, "do_runs", runs)
+        monkeypatch.setattr(sequential, "train_for_longer", lambda *_: None)
         console = Console(record=True, width=200)
         done = run_until_decided(study, store, How(CPU, 2), OnTerminal(console), budget, peek=peek)
         return done, runs.done, console.export_text()

@@ -19,7 +19,7 @@ def sentences(verdict: Verdict) -> list[str]:
     if not compared:
         return [f"Nothing can be compared with {verdict.baseline} on {_label(verdict)}.", *_missing(verdict)]
     return [
-        " ".join([_headline(verdict, compared), *_also_counted(verdict)]),
+        " ".join([*filter(None, [verdict.broken]), _headline(verdict, compared), *_also_counted(verdict)]),
         _power(verdict, compared),
         *(_method(verdict, m) for m in others),
         _tiers(verdict),
@@ -32,12 +32,30 @@ def sentences(verdict: Verdict) -> list[str]:
 
 
 def _headline(verdict: Verdict, compared: list[MethodResult]) -> str:
-    direction = "higher" if verdict.higher_is_better else "lower"
-    better = [m.name for m in compared if m.standing == "better"]
-    worse = [m.name for m in compared if m.standing == "worse"]
-    found = f"{', '.join(better)} beat{'s' if len(better) == 1 else ''}" if better else "no method is shown to beat"
-    tail = f"; {', '.join(worse)} {'is' if len(worse) == 1 else 'are'} worse" if worse else ""
-    return f"On {_label(verdict)} ({direction} is better), {found} {verdict.baseline}{tail}; {len(compared)} compared."
+    """The best method with its score or, where none is better, the baseline with its own; then the others."""
+    better, worse, withheld = (
+        [m for m in compared if m.standing == standing] for standing in ("better", "worse", "withheld")
+    )
+    if better:
+        size = f"{_rounded(verdict, abs(better[0].difference))}{_points(verdict)}"
+        found = f"{better[0].name} reaches {_reached(verdict, better[0])}, {size} better than {verdict.baseline}"
+        others = [m.name for m in better[1:]]
+        found += f"; {', '.join(others)} beat{'s' if len(others) == 1 else ''} {verdict.baseline} too" if others else ""
+    else:
+        shown = "called better or worse than" if withheld else "shown to beat"
+        baseline = next(m for m in verdict.methods if m.standing == "baseline")
+        found = f"No method is {shown} {baseline.name}, which reaches {_reached(verdict, baseline)}"
+    names = [m.name for m in worse]
+    tail = f"; {', '.join(names)} {'is' if len(names) == 1 else 'are'} worse" if names else ""
+    return f"{found}{tail}; {len(compared)} compared."
+
+
+def _reached(verdict: Verdict, m: MethodResult) -> str:
+    """The score itself: "91.2 % balanced accuracy (90.1 to 92.3, n = 6)"."""
+    unit = {"percent": " %", "nats": " nats", "": ""}[_unit(verdict)]
+    low, high = _rounded(verdict, m.low), _rounded(verdict, m.high)
+    interval = "" if math.isnan(m.low) else f"{low} to {high}, "
+    return f"{_rounded(verdict, m.mean)}{unit} {_label(verdict)} ({interval}n = {m.n})"
 
 
 def _also_counted(verdict: Verdict) -> list[str]:
@@ -70,6 +88,10 @@ def _method(verdict: Verdict, m: MethodResult) -> str:
         size = _amount(verdict, m.difference, signed=True)
         said = f"{m.name} is not separable from {verdict.baseline}: {size} {_evidence(verdict, m, 1, signed=True)}"
         return f"{said}; {_outlook(verdict, m)}."
+    if m.standing == "withheld":
+        size = _amount(verdict, m.difference, signed=True)
+        evidence = _evidence(verdict, m, 1, signed=True)
+        return f"{m.name} differs from {verdict.baseline} by {size} {evidence}; the claim is withheld."
     sign = 1 if m.difference > 0 else -1
     size = _amount(verdict, sign * m.difference)
     return f"{m.name} is {m.standing} than {verdict.baseline} by {size} {_evidence(verdict, m, sign)}."
@@ -104,7 +126,9 @@ def _tiers(verdict: Verdict) -> str:
         if m.tier is not None:
             tiers.setdefault(m.tier, []).append(m.name)
     parts = [f"tier {tier}: {', '.join(names)}" for tier, names in sorted(tiers.items())]
-    return f"Within a tier no method is separably worse than its best, named first ({'; '.join(parts)})."
+    withheld = any(m.standing == "withheld" for m in verdict.methods)
+    hedge = "Trained like this, which is no claim, within" if withheld else "Within"
+    return f"{hedge} a tier no method is separably worse than its best, named first ({'; '.join(parts)})."
 
 
 def _left_out(verdict: Verdict) -> list[str]:
@@ -184,5 +208,14 @@ def _number(verdict: Verdict, value: float, signed: bool = False) -> str:
 
 
 def _amount(verdict: Verdict, value: float, signed: bool = False) -> str:
-    unit = {"percent": " points", "nats": " nats", "": ""}[_unit(verdict)]
-    return _number(verdict, value, signed) + unit
+    return _number(verdict, value, signed) + _points(verdict)
+
+
+def _rounded(verdict: Verdict, value: float) -> str:
+    """For the headline: percent with one decimal, as the tables have it."""
+    return f"{100 * value:z.1f}" if _unit(verdict) == "percent" else _number(verdict, value)
+
+
+def _points(verdict: Verdict) -> str:
+    """The unit of a difference."""
+    return {"percent": " points", "nats": " nats", "": ""}[_unit(verdict)]

@@ -18,7 +18,9 @@ from .looks import Looks
 from .priority import ALL_METRICS
 from .tests import mean_interval, seeds_needed
 
-Standing = Literal["better", "worse", "not separable", "baseline", "no data"]
+Standing = Literal["better", "worse", "not separable", "withheld", "baseline", "no data"]
+
+CLAIMS = ("better", "worse")
 
 
 @dataclass(frozen=True)
@@ -31,8 +33,8 @@ class MethodResult:
     `seeds_needed` is the number of pairs in all that would settle a "not separable"; None if that is not the standing,
     or no such number is known. `tier` is None for a method without pairs. `p` is that of the data alone, `p_holm` has
     all corrections in it; both are of `n_judged` pairs, fewer than `n_pairs` where a claim was made before others were
-    added. `look` is the number, from 1, of the look that judged the method, in a study that adds seeds in rounds; else
-    None.
+    added. A claim is "withheld" where a premise of the study does not hold. `look` is the number, from 1, of the look
+    that judged the method, in a study that adds seeds in rounds; else None.
     """
 
     name: str
@@ -62,6 +64,9 @@ class Verdict:
 
     `gone` are methods that count in the correction though they are asked for no more, `share` is the part of alpha that
     claims could spend, `left` what a further look would have, and `notes` say what else counts: see `analysis.family`.
+
+    `broken` says which premise of the study does not hold; it is empty where none is known to fail. Claims that rest on
+    it are "withheld" then, unless the user wants them all the same.
     """
 
     baseline: str
@@ -75,6 +80,14 @@ class Verdict:
     share: float = 1.0
     left: float = 1.0
     notes: tuple[str, ...] = ()
+    broken: str = ""
+
+    def on_broken_premise(self, broken: str, *, accepted: bool = False) -> Verdict:
+        """The same with the sentence `broken` said first, and its claims withheld unless the user has `accepted` it."""
+        methods = self.methods
+        if not accepted:
+            methods = tuple(replace(m, standing="withheld") if m.standing in CLAIMS else m for m in methods)
+        return replace(self, broken=broken, methods=methods)
 
     def sentences(self) -> list[str]:
         """The verdict in plain words, with the numbers behind every claim."""

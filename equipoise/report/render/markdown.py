@@ -24,6 +24,8 @@ def render_markdown(results: Collected, sections: Sequence[Section] = ()) -> str
         f"Study {code(results.name)}, baseline {plain(results.baseline)}, metric: {title_of(results.metric).lower()}.",
         "## Verdict",
         "\n".join(f"- {plain(sentence)}" for sentence in (*results.verdict.sentences(), *data_notes(results))),
+        "## What the verdict takes for granted",
+        "\n".join(f"- {premise.name}: {plain(premise.words)}" for premise in results.premises),
         "## Ranking",
         _ranking(results),
         "Mean ± half of its 95 % interval over n seeds; Δ with its 95 % interval; a number in brackets is of seeds or "

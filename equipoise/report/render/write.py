@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 from rich import box
@@ -35,6 +36,7 @@ def write_report(store: Store, results: Collected | None = None) -> Path:
     results = results or collect(store)
     verdict = {"study": results.name, "question": results.question, **results.verdict.to_dict()}
     verdict["sentences"] = results.verdict.sentences()
+    verdict["premises"] = [asdict(premise) for premise in results.premises]
     verdict["seal"] = seal_notes(results.opened, results.rounds)
     store.write_text("results.csv", results_csv(results))
     store.write_json("verdict.json", verdict)
@@ -102,8 +104,17 @@ def _marks(results: Collected) -> Text | None:
     return Text(f"* unlike the baseline: {'; '.join(marked)}", style="dim") if marked else None
 
 
+def _premises(results: Collected) -> Table:
+    """One row each: its name, and in what way it is known."""
+    table = Table.grid(padding=(0, 2, 0, 0))
+    styles = {True: "green", False: "bold red", None: "yellow"}
+    for premise in results.premises:
+        table.add_row(Text(premise.name, style="dim"), Text(premise.words, style=styles[premise.holds]))
+    return table
+
+
 def print_verdict(results: Collected, console: Console) -> None:
-    """Question, ranked table, and the verdict's sentences."""
+    """Question, ranked table, the verdict's sentences, and what they take for granted."""
     console.print(Text(results.question, style="bold"))
     console.print()
     console.print(terminal_table(results))
@@ -111,3 +122,5 @@ def print_verdict(results: Collected, console: Console) -> None:
     notes = (*data_notes(results), *seal_notes(results.opened, results.rounds))
     for sentence in (*results.verdict.sentences(), *notes):
         console.print(Text(f"• {sentence}"))
+    console.print()
+    console.print(_premises(results))

@@ -22,10 +22,10 @@ from ...core.times import about
 from ...core.words import counted
 from ...store import Store
 from ..run.job import jobs_of
+from ..scores import paired_scores
 from ..study import Study
 from .cost import RunTimes
 from .forecast import ALPHA, LIKELY, percent, time_words, too_few
-from .rounds import paired_scores
 
 LEAST_PAIRS = 3  # that a spread is taken from
 EFFECTS = (0.5, 0.75, 1.0, 1.5, 2.0, 3.0)  # times the spread

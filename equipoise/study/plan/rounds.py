@@ -6,19 +6,14 @@ any moment and taken up again. Rounds are judged on validation data; with `peek`
 
 from __future__ import annotations
 
-import math
 import time
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import count, islice
 from typing import Any
-from zipfile import BadZipFile
-
-import numpy as np
 
 from ...analysis.statistics.looks import plan_looks
-from ...analysis.statistics.priority import ALL_METRICS, Priority, score
+from ...analysis.statistics.priority import ALL_METRICS
 from ...analysis.statistics.sequential import Rounds, judge
 from ...analysis.statistics.tests import smallest_n_for_claim
 from ...core import EquipoiseError
@@ -28,11 +23,13 @@ from ...store import Store
 from ...store.lock import at_work
 from ...train import Recipe
 from ..binding import bind
+from ..convergence import train_for_longer
 from ..run.child import check_guard
 from ..run.how import How
 from ..run.job import jobs_of
 from ..run.listener import Listener
-from ..run.study import do_runs
+from ..run.runs import do_runs
+from ..scores import paired_scores
 from ..study import Study
 from .cost import RunTimes
 from .forecast import ALPHA
@@ -40,7 +37,6 @@ from .forecast import ALPHA
 ROOM = 4  # times the fewest seeds that can support a claim: the most a plan has, where no budget says otherwise
 
 Recipes = list[tuple[str, Recipe]]
-Arrays = dict[str, np.ndarray]
 ENDS = {
     "settled": "every question is answered",
     "given up": "what is left would hardly be answered by the last look",
@@ -79,6 +75,7 @@ def run_until_decided(
         )
     with at_work(store.create(), first.to_dict(), _but_for_seeds):
         done, rounds = _all_rounds(study, rounds, store, how, listener, budget, began)
+        train_for_longer(done, store, how, listener)
     seeds = counted(len(done.seeds), "seed")
     listener.say(f"Ended after {seeds}, judged on {rounds.judged_on} data: {ENDS[str(rounds.ended)]}.\n")
     return done
@@ -197,27 +194,6 @@ def _judged(study: Study, rounds: Rounds, store: Store) -> Rounds:
     higher = ALL_METRICS[study.metric].higher_is_better
     found = judge(paired_scores(study, store, outputs), study.baseline, rounds, higher_is_better=higher)
     return replace(rounds, found=(*rounds.found, found))
-
-
-def paired_scores(study: Study, store: Store, outputs: Callable[[str], Arrays] | None = None) -> dict[str, list[float]]:
-    """Scores of each method, one for each seed, on its validation outputs or on others.
-
-    Nan for a run that failed, is missing, or cannot be judged.
-    """
-    priority, outputs = study.priority or Priority(study.metric), outputs or store.valid
-
-    def scored(key: str) -> float:
-        value = math.nan
-        if store.finished(key):
-            record = store.get(key)
-            with suppress(OSError, BadZipFile, KeyError, ValueError):  # as the report has it: no number may come of it
-                found = outputs(key)
-                value = score(found["logits"], found["labels"], record.class_counts, priority, record.class_names)
-        return value if math.isfinite(value) else math.nan
-
-    return {
-        name: [scored(replace(recipe, seed=seed).key) for seed in study.seeds] for name, recipe in study.methods.items()
-    }
 
 
 def _end_of(rounds: Rounds) -> str | None:

@@ -18,7 +18,7 @@ from ...store.analysis import Problem, Representations
 from ...train import Run
 from ..run.job import cache_of
 from ..run.listener import Listener
-from ..run.study import Interrupted, on_ctrl_c
+from ..run.runs import Interrupted, on_ctrl_c
 from . import corrupted
 from .corrupted import Corrupted, ImageNetC, checked_imagenet_c, summarize_corruptions, summarize_imagenet_c
 from .elsewhere import Elsewhere, checked_folder, summarize_further

@@ -21,6 +21,7 @@ class How:
     compiled: bool = False  # fuse the networks first; for long studies on a GPU
     fast: bool = False  # on a GPU the fastest kernels, which round differently each time
     tensorboard: bool = False  # event files for TensorBoard
+    pilot: bool = False  # longer trainings, to tell whether training was long enough, whatever they cost
     watch_classes: bool = False  # record what happens to each class while training
 
     @classmethod

@@ -14,7 +14,7 @@ from ..run.child import check_guard
 from ..run.how import How
 from ..run.job import Job, jobs_of
 from ..run.listener import Listener
-from ..run.study import Interrupted, on_ctrl_c, set_aside_damaged, stop_on_interrupt
+from ..run.runs import Interrupted, on_ctrl_c, set_aside_damaged, stop_on_interrupt
 from ..run.workers import Workers
 from ..study import Study
 from .aim import Aim

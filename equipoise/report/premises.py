@@ -1,0 +1,115 @@
+"""What a verdict takes for granted: training had converged, images are independent, the data stayed the same.
+
+No test of differences notices where one of these fails, so each is said, with how it was checked.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ..analysis.statistics.convergence import Gain, gain_of, learned_share
+from ..analysis.statistics.priority import ALL_METRICS
+from ..core import Spec
+from ..core.words import counted
+from ..store import Convergence, LongerRun, Store, StudyDocument
+from .collected import Premise, Run
+from .render.words import is_share, value
+
+UNCHECKED = "'equipoise run' checks it once all runs are done"
+WITHHELD = "Claims are withheld: train for more epochs, in another folder."
+ACCEPTED = "The study accepts that (accept_short_training), so claims are made all the same."
+
+Judged = tuple[LongerRun, Gain]
+
+
+def longer_runs(store: Store) -> Convergence:
+    """The longer trainings of a study, if there are any."""
+    return store.document(Convergence) if store.holds(Convergence) else Convergence(reason=UNCHECKED)
+
+
+def gains_of(
+    longer: Sequence[tuple[LongerRun, Run]], runs: Mapping[str, Sequence[Run]], store: Store, metric: str
+) -> list[Judged]:
+    """What each longer training that has finished gained over the runs of the study."""
+    scores = {name: [run.metrics[metric] for run in of_method] for name, of_method in runs.items()}
+    judged = []
+    for found, run in longer:
+        planned = {own.seed: own for own in runs.get(found.method, ())}
+        if run.finished and found.seed in planned:
+            gain = gain_of(
+                scores,
+                found.method,
+                list(planned).index(found.seed),
+                run.metrics[metric],
+                higher_is_better=ALL_METRICS[metric].higher_is_better,
+                learned=learned_share(_losses(store, planned[found.seed]), _losses(store, run)),
+                tests=len(longer),
+            )
+            judged.append((found, gain))
+    return judged
+
+
+def broken_premise(judged: Sequence[Judged], metric: str, accepted: bool) -> str:
+    """What the verdict must say first; empty where training was long enough, as far as is known."""
+    short = [(run, gain) for run, gain in judged if gain.too_short]
+    if not short:
+        return ""
+    return f"Training has not converged: {_gains(short, metric)}. {ACCEPTED if accepted else WITHHELD}"
+
+
+def premises_of(
+    study: StudyDocument, longer: Convergence, judged: Sequence[Judged], runs: Sequence[Run]
+) -> tuple[Premise, ...]:
+    """All three, the one that fails most often first."""
+    recipes = [method.recipe for method in study.methods]
+    return (_converged(longer, judged, study.metric), _independent(recipes), _unchanged(runs))
+
+
+def _converged(longer: Convergence, judged: Sequence[Judged], metric: str) -> Premise:
+    if not longer.runs:
+        return Premise("converged", None, f"not checked: {longer.reason}")
+    if not judged or any(math.isnan(gain.gain) for _, gain in judged):
+        return Premise("converged", None, "not known: a longer training did not finish")
+    holds = not any(gain.too_short for _, gain in judged)
+    bounds = [gain.by_chance for _, gain in judged if math.isfinite(gain.by_chance)]
+    chance = f"; up to {_amount(max(bounds), metric)} may be chance" if bounds else ""
+    return Premise("converged", holds, f"{'yes' if holds else 'no'}: {_gains(judged, metric)}{chance}")
+
+
+def _gains(judged: Sequence[Judged], metric: str) -> str:
+    """With 60 instead of 30 epochs plain gains +1.2 points and focal gains −0.3 points."""
+    lengths = dict.fromkeys(f"{run.longer} instead of {run.epochs}" for run, _ in judged)
+    parts = [f"{run.method} gains {_amount(gain.gain, metric, sign=True)}" for run, gain in judged]
+    return f"with {' and '.join(lengths)} epochs {' and '.join(parts)}"
+
+
+def _independent(recipes: Sequence[Mapping[str, Any]]) -> Premise:
+    """Whether the user said which images belong together."""
+    tasks = [Spec.parse(task["name"]) for recipe in recipes if (task := recipe.get("task"))]
+    told = [any(value for name, value in task.params if name in ("group", "groups")) for task in tasks]
+    if told and all(told):
+        return Premise("independent", True, "yes: images of one group are on one side of every split")
+    return Premise("independent", None, "not checked: images that belong together may be on both sides of a split")
+
+
+def _unchanged(runs: Sequence[Run]) -> Premise:
+    """Runs that saw other images stop a report before it comes here."""
+    finished = sum(run.finished for run in runs)
+    if not finished:
+        return Premise("same data", None, "not known: no run has finished")
+    return Premise("same data", True, f"yes: all {counted(finished, 'run')} saw the same images, seed by seed")
+
+
+def _losses(store: Store, run: Run) -> list[float]:
+    """The training loss of every epoch of a run, or of the training that it corrects."""
+    record = run.record
+    if record and record.trained_by is not None and store.has(record.trained_by):
+        record = store.get(record.trained_by)
+    losses = record.curves.get("train_loss", []) if record else []
+    return [math.nan if loss is None else loss for loss in losses]
+
+
+def _amount(x: float, metric: str, sign: bool = False) -> str:
+    return value(x, metric, sign) + (" points" if is_share(metric) else "")

@@ -1,0 +1,47 @@
+"""convergence.json: which runs of a store are longer trainings, made to tell whether the others were long enough."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from .shapes import items, key, text, whole
+
+
+@dataclass(frozen=True)
+class LongerRun:
+    """A run of `method` with `longer` epochs instead of `epochs`."""
+
+    method: str
+    seed: int
+    key: str
+    epochs: int
+    longer: int
+
+    @classmethod
+    def from_dict(cls, plain: Mapping[str, Any]) -> LongerRun:
+        return cls(
+            method=text(plain["method"]),
+            seed=whole(plain["seed"]),
+            key=key(plain["key"]),
+            epochs=whole(plain["epochs"]),
+            longer=whole(plain["longer"]),
+        )
+
+
+@dataclass(frozen=True)
+class Convergence:
+    """The longer runs of a study; where there are none, `reason` says why."""
+
+    runs: tuple[LongerRun, ...] = ()
+    reason: str = ""
+
+    FILE = "convergence.json"
+
+    @classmethod
+    def from_dict(cls, plain: Mapping[str, Any]) -> Convergence:
+        return cls(items(plain["runs"], LongerRun.from_dict), text(plain["reason"]))
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)

@@ -1,0 +1,111 @@
+"""What a report says that it takes for granted, and what follows where that fails."""
+
+import json
+from dataclasses import replace
+from io import StringIO
+
+import pytest
+from rich.console import Console
+
+from equipoise.report import collect, print_verdict, render_markdown, write_report
+from equipoise.store import Convergence, LongerRun, Store
+
+KEY = "1f" * 8
+
+
+@pytest.fixture
+def eight_seeds(tmp_path, demo) -> Store:
+    return demo.make_store(tmp_path / "eight", seeds=8)
+
+
+def with_longer_run(store, demo, strength: float, losses=(2.0, 0.15), **of_study) -> Store:
+    """With a run of plain for 60 epochs instead of 30, whose logits are stronger on the true class by so much."""
+    outputs = demo.simulated("plain", 0)
+    logits = outputs["logits"].copy()
+    logits[range(len(logits)), outputs["labels"]] += strength
+    record = demo.record_of("plain", 0)
+    curves = record.curves | {"train_loss": list(losses)}
+    store.put(replace(record, key=KEY, curves=curves), {"valid": outputs, "test": {**outputs, "logits": logits}})
+    store.write(Convergence((LongerRun("plain", 0, KEY, 30, 60),)))
+    if of_study:
+        store.write_json("study.json", store.read_json("study.json") | of_study)
+    return store
+
+
+def words(results) -> dict:
+    return {premise.name: (premise.holds, premise.words) for premise in results.premises}
+
+
+def test_without_a_longer_run_nothing_is_known(results):
+    assert words(results) == {
+        "converged": (None, "not checked: 'equipoise run' checks it once all runs are done"),
+        "independent": (None, "not checked: images that belong together may be on both sides of a split"),
+        "same data": (True, "yes: all 22 runs saw the same images, seed by seed"),
+    }
+    assert not results.verdict.broken
+
+
+def test_a_study_says_why_there_is_no_longer_run(store):
+    store.write(Convergence(reason="a longer training costs 50 % of the study; --pilot makes it"))
+    said = words(collect(store))["converged"]
+    assert said == (None, "not checked: a longer training costs 50 % of the study; --pilot makes it")
+
+
+def test_training_that_gains_nothing_more_has_converged(eight_seeds, demo, eight):
+    results = collect(with_longer_run(eight_seeds, demo, 0.0))
+    holds, said = words(results)["converged"]
+    assert holds and said.startswith("yes: with 60 instead of 30 epochs plain gains ") and "may be chance" in said
+    assert results.verdict == eight.verdict  # a longer run is no part of the comparison
+    assert KEY in results.opened.keys  # that its test outputs were read is written down
+
+
+def test_training_that_gains_much_withholds_every_claim(eight_seeds, demo, eight):
+    assert any(m.standing == "better" for m in eight.verdict.methods)
+    store = with_longer_run(eight_seeds, demo, 3.0)
+    results = collect(store)
+    holds, said = words(results)["converged"]
+    assert holds is False and said.startswith("no: with 60 instead of 30 epochs plain gains +")
+    assert results.answer[0].startswith("Training has not converged: with 60 instead of 30 epochs plain gains +")
+    assert "Claims are withheld: train for more epochs" in results.answer[0]
+    assert not {m.standing for m in results.verdict.methods} & {"better", "worse"}
+    assert "the claim is withheld" in results.answer[1]
+    page = write_report(store).read_text()
+    assert "Training has not converged" in page and ">withheld<" in page and ">better<" not in page
+    verdict = json.loads((store.path / "verdict.json").read_text())
+    assert verdict["premises"][0]["holds"] is False and verdict["broken"].startswith("Training has not converged")
+    assert "- converged: no" in render_markdown(results)
+
+
+def test_who_insists_gets_claims_and_the_page_says_so(eight_seeds, demo, eight):
+    results = collect(with_longer_run(eight_seeds, demo, 3.0, accept_short_training=True))
+    assert [m.standing for m in results.verdict.methods] == [m.standing for m in eight.verdict.methods]
+    assert results.answer[0].startswith("Training has not converged: ")
+    assert "The study accepts that (accept_short_training), so claims are made all the same." in results.answer[0]
+
+
+def test_a_longer_run_that_failed_tells_nothing(store, demo):
+    store.put(replace(demo.record_of("plain", 0), key=KEY, state="failed", error="it broke"))
+    store.write(Convergence((LongerRun("plain", 0, KEY, 30, 60),)))
+    results = collect(store)
+    assert words(results)["converged"] == (None, "not known: a longer training did not finish")
+    assert not results.verdict.broken
+
+
+def test_groups_that_were_given_are_told(store):
+    study = store.read_json("study.json")
+    for method in study["methods"]:
+        method["recipe"]["task"]["name"] = "folder(path='x', group='(.+)_')"
+    store.write_json("study.json", study)
+    assert words(collect(store))["independent"] == (True, "yes: images of one group are on one side of every split")
+
+
+def test_three_lines_under_the_verdict(eight):
+    out = StringIO()
+    print_verdict(eight, Console(file=out, width=80))
+    lines = out.getvalue().splitlines()
+    assert [line.split("  ")[0] for line in lines if line.startswith(("converged", "independent", "same data"))] == [
+        "converged",
+        "independent",
+        "same data",
+    ]
+    assert all(len(line) <= 80 for line in lines)
