@@ -18,7 +18,7 @@ from .collected import Premise, Run
 from .render.words import is_share, value
 
 UNCHECKED = "'equipoise run' checks it once all runs are done"
-WITHHELD = "Claims are withheld: train for more epochs, in another folder."
+WITHHELD = "Claims are withheld: train for more epochs, in another folder (--out)."
 ACCEPTED = "The study accepts that (accept_short_training), so claims are made all the same."
 
 Judged = tuple[LongerRun, Gain]
@@ -74,14 +74,14 @@ def _converged(longer: Convergence, judged: Sequence[Judged], metric: str) -> Pr
         return Premise("converged", None, "not known: a longer training did not finish")
     holds = not any(gain.too_short for _, gain in judged)
     bounds = [gain.by_chance for _, gain in judged if math.isfinite(gain.by_chance)]
-    chance = f"; up to {_amount(max(bounds), metric)} may be chance" if bounds else ""
+    chance = f" (by chance up to {value(max(bounds), metric)})" if bounds else ""
     return Premise("converged", holds, f"{'yes' if holds else 'no'}: {_gains(judged, metric)}{chance}")
 
 
 def _gains(judged: Sequence[Judged], metric: str) -> str:
-    """With 60 instead of 30 epochs plain gains +1.2 points and focal gains −0.3 points."""
+    """With 60 instead of 30 epochs plain gains 1.2 points and focal gains −0.3 points."""
     lengths = dict.fromkeys(f"{run.longer} instead of {run.epochs}" for run, _ in judged)
-    parts = [f"{run.method} gains {_amount(gain.gain, metric, sign=True)}" for run, gain in judged]
+    parts = [f"{run.method} gains {_amount(gain.gain, metric)}" for run, gain in judged]
     return f"with {' and '.join(lengths)} epochs {' and '.join(parts)}"
 
 
@@ -91,7 +91,7 @@ def _independent(recipes: Sequence[Mapping[str, Any]]) -> Premise:
     told = [any(value for name, value in task.params if name in ("group", "groups")) for task in tasks]
     if told and all(told):
         return Premise("independent", True, "yes: images of one group are on one side of every split")
-    return Premise("independent", None, "not checked: images that belong together may be on both sides of a split")
+    return Premise("independent", None, "not checked: related images may be on both sides of a split")
 
 
 def _unchanged(runs: Sequence[Run]) -> Premise:
@@ -111,5 +111,5 @@ def _losses(store: Store, run: Run) -> list[float]:
     return [math.nan if loss is None else loss for loss in losses]
 
 
-def _amount(x: float, metric: str, sign: bool = False) -> str:
-    return value(x, metric, sign) + (" points" if is_share(metric) else "")
+def _amount(x: float, metric: str) -> str:
+    return value(x, metric) + (" points" if is_share(metric) else "")

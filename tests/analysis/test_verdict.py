@@ -294,7 +294,7 @@ def test_a_broken_premise_is_said_first_and_withholds_the_claims():
     assert said[0].startswith("Training has not converged. No method is called better or worse than plain, which ")
     assert not any(" is better than" in s or " is worse" in s or " beat" in s for s in said)
     assert any(s.startswith("good differs from plain by +") and s.endswith("the claim is withheld.") for s in said)
-    assert any(s.startswith("Trained like this, which is no claim, within a tier") for s in said)
+    assert any(s.startswith("Of training this short, and not as a claim: within a tier") for s in said)
     assert Verdict.from_dict(json.loads(json.dumps(verdict.to_dict()))).sentences() == said
 
 

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 from equipoise.analysis.statistics.sequential import Rounds
 from equipoise.cli import app
 from equipoise.core import EquipoiseError
-from equipoise.store import Store
+from equipoise.store import Convergence, Store
 from equipoise.study import Study
 
 STUDY = """
@@ -80,5 +80,7 @@ def test_until_decided_from_the_first_seed_to_the_report(study, tmp_path):
     found = Rounds.from_dict(Store(tmp_path / "out").read_json("sequential.json"))
     assert found.found[0].dropped == {"still": "surely worse than plain"} and found.ended == "settled"
     assert "still gets no more" in done.stdout and "Seeds were added in rounds" in done.stdout
-    assert len(list((tmp_path / "out" / "runs").iterdir())) == 2 * found.looks.seeds[0]
+    longer = Store(tmp_path / "out").document(Convergence).runs
+    assert [run.method for run in longer] == ["plain"]  # 1 of 6 epochs of the study; the best method too would be 2
+    assert len(list((tmp_path / "out" / "runs").iterdir())) == 2 * found.looks.seeds[0] + 1
     assert subprocess.run(command, capture_output=True).returncode == 2  # fixed seeds, in a folder of rounds

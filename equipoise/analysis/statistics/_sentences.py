@@ -127,7 +127,7 @@ def _tiers(verdict: Verdict) -> str:
             tiers.setdefault(m.tier, []).append(m.name)
     parts = [f"tier {tier}: {', '.join(names)}" for tier, names in sorted(tiers.items())]
     withheld = any(m.standing == "withheld" for m in verdict.methods)
-    hedge = "Trained like this, which is no claim, within" if withheld else "Within"
+    hedge = "Of training this short, and not as a claim: within" if withheld else "Within"
     return f"{hedge} a tier no method is separably worse than its best, named first ({'; '.join(parts)})."
 
 
