@@ -8,7 +8,7 @@ CORES  := $(shell nproc 2>/dev/null || sysctl -n hw.ncpu)
 
 .PHONY: demo test lint bench pages studies docs clean
 
-demo: $(READY)  ## a real study on embedded data: eight methods, ten seeds, a verdict, a report
+demo: $(READY)  ## a real study on embedded data: five methods, eight seeds, a verdict, a report
 	$(BIN)/equipoise run studies/demo.toml
 
 test: $(READY) browser  ## all tests

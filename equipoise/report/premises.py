@@ -91,7 +91,9 @@ def _independent(recipes: Sequence[Mapping[str, Any]]) -> Premise:
     told = [any(value for name, value in task.params if name in ("group", "groups")) for task in tasks]
     if told and all(told):
         return Premise("independent", True, "yes: images of one group are on one side of every split")
-    return Premise("independent", None, "not checked: related images may be on both sides of a split")
+    own_images = any(name == "path" for task in tasks for name, _ in task.params)
+    remedy = "run 'equipoise audit', and give group or groups in [task]"
+    return Premise("independent", None, f"not checked: {remedy if own_images else 'the split is taken as it is'}")
 
 
 def _unchanged(runs: Sequence[Run]) -> Premise:

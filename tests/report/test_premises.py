@@ -39,7 +39,7 @@ def words(results) -> dict:
 def test_without_a_longer_run_nothing_is_known(results):
     assert words(results) == {
         "converged": (None, "not checked: 'equipoise run' checks it once all runs are done"),
-        "independent": (None, "not checked: related images may be on both sides of a split"),
+        "independent": (None, "not checked: the split is taken as it is"),
         "same data": (True, "yes: all 22 runs saw the same images, seed by seed"),
     }
     assert not results.verdict.broken
@@ -91,12 +91,20 @@ def test_a_longer_run_that_failed_tells_nothing(store, demo):
     assert not results.verdict.broken
 
 
-def test_groups_that_were_given_are_told(store):
+@pytest.mark.parametrize(
+    ("task", "said"),
+    [
+        ("folder(path='x')", (None, "not checked: run 'equipoise audit', and give group or groups in [task]")),
+        ("folder(path='x', group='(.+)_')", (True, "yes: images of one group are on one side of every split")),
+        ("folder(path='x', groups='g.csv')", (True, "yes: images of one group are on one side of every split")),
+    ],
+)
+def test_groups_that_were_given_are_told(store, task, said):
     study = store.read_json("study.json")
     for method in study["methods"]:
-        method["recipe"]["task"]["name"] = "folder(path='x', group='(.+)_')"
+        method["recipe"]["task"]["name"] = task
     store.write_json("study.json", study)
-    assert words(collect(store))["independent"] == (True, "yes: images of one group are on one side of every split")
+    assert words(collect(store))["independent"] == said
 
 
 def test_three_lines_under_the_verdict(eight):
