@@ -33,7 +33,7 @@ def audit(
     from ..auditing import audit as look_through
     from ..auditing import print_audit
     from ..study import best_device
-    from ..study.run.study import on_ctrl_c
+    from ..study.run.runs import on_ctrl_c
 
     screen = Terminal(stderr=True)  # so that JSON on the standard output stays JSON
     columns = (TextColumn("{task.description:<20}"), BarColumn(24), TextColumn("{task.completed}/{task.total}"))
