@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from .deploy import TrainedModel as TrainedModel
     from .deploy import predict as predict
     from .front import Results as Results
+    from .front import compare as compare
     from .front import list_methods as list_methods
     from .front import run as run
     from .improvement import improve as improve
@@ -34,6 +35,7 @@ _NAMES = {
     "Study": "study",
     "TrainedModel": "deploy",
     "audit": "auditing",
+    "compare": "front",
     "create_model": "models",
     "improve": "improvement",
     "list_methods": "front",

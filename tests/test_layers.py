@@ -32,7 +32,7 @@ ALLOWED = {
     "study": BASE | METHODS | {"train", "store", "analysis"},
     "improvement": BASE | METHODS | {"analysis"},
     "deploy": BASE | METHODS | {"train", "store"},
-    "front": BASE | {"store", "analysis", "report", "study", "deploy"},
+    "front": BASE | {"data", "store", "analysis", "report", "auditing", "study", "deploy"},
     "cli": BASE
     | METHODS
     | {"train", "store", "analysis", "report", "auditing", "study", "deploy", "front", "improvement"},

@@ -37,6 +37,12 @@ def groups_of(names: Sequence[str], pattern: str | None, file: Path | None) -> N
     return merged(len(names), told)
 
 
+def named_in(file: Path) -> set[str]:
+    """The paths that a table names."""
+    table = read_table(file)
+    return {posixpath.normpath(path) for path in table.column(column_of(table, PATH))}
+
+
 def merged(number: int, told: Iterable[Sequence[Hashable | None]]) -> NDArray[np.int64]:
     """Groups in which images are that share a key with one another in any list of `told`; None is no key.
 

@@ -1,7 +1,7 @@
 """Tasks that are told where their data lies: ``folder(path='photos', size=64)``.
 
 What the data is and where it lies are two things. A moved folder is the same data, so a place is no part of its name.
-A file of groups may move as well: what it says of the images is part of their content.
+A file of groups, or of what is left out, may move as well: what it says of the images is part of their content.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from pathlib import Path
 from ..core import Spec
 
 PLACE = "path"  # the parameter that says where
-PLACES = (PLACE, "groups")
+PLACES = (PLACE, "groups", "leave_out")
 
 
 def has_place(name: str) -> bool:

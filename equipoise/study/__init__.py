@@ -9,7 +9,7 @@ from .binding import bound
 from .plan.cost import RunTimes
 from .plan.forecast import forecast
 from .plan.plan import find_spread, print_looks, print_plan
-from .plan.rounds import Budget, new_rounds, run_until_decided
+from .plan.rounds import Budget, NoTime, new_rounds, run_until_decided
 from .presets import PRESETS, Preset, expand_preset
 from .probe import Asked, analyze_study, print_analysis
 from .probe.predictor import fitted_run
@@ -37,6 +37,7 @@ __all__ = [
     "How",
     "Interrupted",
     "Listener",
+    "NoTime",
     "OnTerminal",
     "Preset",
     "RunTimes",

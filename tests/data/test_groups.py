@@ -97,7 +97,7 @@ def test_groups_outlive_a_copy_on_disk(tmp_path, monkeypatch):
     [
         (", group='('", "group = '\\(' is no regular expression .*write e.g."),
         (", group='film'", "is found in none of 80 paths, such as class0/00000_00000.png"),
-        (", groups='absent.csv'", "absent.csv is not a file; give the CSV file of paths and groups"),
+        (", groups='absent.csv'", "absent.csv is not a file; give the CSV file of paths"),
     ],
 )
 def test_mistakes_are_told(tmp_path, more, message):
@@ -158,3 +158,18 @@ def test_no_class_is_held_out_whole_and_none_is_left_out():
 
 def test_chains_of_groups_are_one():
     assert merged(4, [["a", "a", None, None], [None, 1, 1, None]]).tolist() == [0, 0, 0, 1]
+
+
+def test_what_is_left_out(tmp_path):
+    photos = tmp_path / "photos"
+    for name in ("a/1.png", "a/2.png", "a/3.png", "b/1.png", "b/2.png"):
+        (photos / name).parent.mkdir(parents=True, exist_ok=True)
+        Image.new("RGB", (8, 8)).save(photos / name)
+    (photos / "a" / "broken.png").write_text("no image")
+    listing = tmp_path / "leave_out.csv"
+    listing.write_text("path\na/broken.png\nb/2.png\n")
+    name = f"folder(path={str(photos)!r}, size=8, leave_out={str(listing)!r})"
+    task = load_task(name, valid=0)
+    assert len(task.train) + len(task.test) == 4 and task.class_counts.tolist() == [2, 1]
+    listing.write_text("path\na/broken.png\n")
+    assert load_task(name, valid=0).fingerprint != task.fingerprint

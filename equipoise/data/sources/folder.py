@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Container
 from pathlib import Path
 
 import numpy as np
@@ -12,12 +13,12 @@ from ...core import register
 from ...core.words import shown as in_words
 from ..decode import DataError
 from ..frame import Frame
-from ..groups import compiled, groups_of
+from ..groups import compiled, groups_of, named_in
 from ..names import listed, shown
 from ..split import Pools, split_by_class, split_by_group
 from ..walk import ImageFile, subfolders
 from ._base import Source, data_folders
-from ._files import chosen, files_of_classes, source_of_files
+from ._files import Files, chosen, files_of_classes, source_of_files
 
 TEST_SHARE = 0.2
 TEST_SEED = 0
@@ -32,6 +33,7 @@ def folder(
     keep: int | None = None,
     group: str | None = None,
     groups: str | None = None,
+    leave_out: str | None = None,
     root: str | Path | None = None,
 ) -> Source:
     """Your own images: `path` has one folder a class, or `train`, `val` and `test` folders that have one each.
@@ -53,6 +55,7 @@ def folder(
     on one side of train, validation and test. ``group='(.+)_[0-9]+'`` puts `stop/00012_00003.ppm` with all of
     `stop/00012`. `groups` is a CSV file of paths and groups, such as the one that ``equipoise audit`` writes for
     near-duplicates; `group` may then name its column. Each class keeps its share as nearly as its groups allow.
+    `leave_out` is a CSV file of paths that are passed over, such as those of images that cannot be read.
 
     Training images are shifted and mirrored unless you say otherwise. Where a mirror image is of another class, as
     with signs, letters or left and right, write ``augment = "crop_flip(flip=False)"``, or ``augment = "none"``.
@@ -71,6 +74,9 @@ def folder(
     parts = parts_of(base)
     names = _class_names(parts["train"], base)
     files = {part: files_of_classes(place, base, names) for part, place in parts.items()}
+    if leave_out is not None:
+        unwanted = named_in(_located(Path(leave_out).expanduser(), root, "file"))
+        files = {part: _without(of_part, unwanted, base) for part, of_part in files.items()}
     together = None
     if group is not None or listing is not None:
         together = groups_of([_name(file, base) for file in files["train"][0]], group, listing)
@@ -93,8 +99,13 @@ def _located(path: Path, root: str | Path | None, kind: str = "folder") -> Path:
         if is_there(place):
             return place
     tried = listed([str(place) for place in dict.fromkeys(places)])
-    what = {"folder": "folder that holds one folder a class", "file": "CSV file of paths and groups"}[kind]
+    what = {"folder": "folder that holds one folder a class", "file": "CSV file of paths"}[kind]
     raise DataError(f"{shown(path)} is not a {kind}; give the {what}. Looked for {tried}.")
+
+
+def _without(files: Files, unwanted: Container[str], base: Path) -> Files:
+    kept = np.array([i for i, file in enumerate(files[0]) if _name(file, base) not in unwanted], np.int64)
+    return chosen(files, [kept])
 
 
 def _name(file: ImageFile, base: Path) -> str:

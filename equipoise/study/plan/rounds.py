@@ -54,6 +54,10 @@ class Budget:
     minutes: float | None = None
 
 
+class NoTime(EquipoiseError):
+    """The budget is too small for any round."""
+
+
 def run_until_decided(
     study: Study,
     store: Store,
@@ -70,9 +74,7 @@ def run_until_decided(
     rounds = plan_rounds(study, store, budget, peek)
     first = replace(study, seeds=rounds.seeds[: rounds.looks.seeds[0]])
     if over := _over_budget(_due(first, rounds), store, how, budget, time.monotonic() - began):
-        raise EquipoiseError(
-            f"not even the first round, of {counted(rounds.looks.seeds[0], 'seed')}, fits: {ENDS[over]}"
-        )
+        raise NoTime(f"not even the first round, of {counted(rounds.looks.seeds[0], 'seed')}, fits: {ENDS[over]}")
     with at_work(store.create(), first.to_dict(), _but_for_seeds):
         done, rounds = _all_rounds(study, rounds, store, how, listener, budget, began)
         train_for_longer(done, store, how, listener)

@@ -1,0 +1,40 @@
+"""From a folder of images to a model: `equipoise compare`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.markup import escape
+
+from .app import Device, Workers, app, console, told_how_to_go_on
+from .results import show_report
+
+
+@app.command()
+def compare(
+    folder: Annotated[Path, typer.Argument(help="A folder with one folder a class.", show_default=False)],
+    minutes: Annotated[float, typer.Option(min=0.1, help="How long it may take, about.")] = 20.0,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="Default runs/compare_NAME.")] = None,
+    group: Annotated[str | None, typer.Option(help="A regular expression on paths: what belongs together.")] = None,
+    workers: Workers = None,
+    device: Device = None,
+) -> None:
+    """Find out which method suits your images, with evidence, and keep the best network.
+
+    Looks through the folder first; then trains a shortlist of methods, on the features of a pretrained network where
+    'equipoise[pretrained]' is installed, with as many seeds as the time allows; ends with a verdict, a report, and the
+    best model, for 'equipoise predict' and 'equipoise export'. Test images are held out before anything is trained.
+    Stop it at any moment: the same command goes on.
+    """
+    from ..front import compare as compare_methods
+    from ..study import OnTerminal
+
+    with told_how_to_go_on(lambda: "Stopped; finished runs are kept."):
+        found = compare_methods(
+            folder, minutes, out, group=group, device=device, workers=workers, listener=OnTerminal(console)
+        )
+    show_report(found.results)
+    model = escape(str(found.folder / "model"))
+    console.print(f"Model:  [bold]{model}[/], to be used with 'equipoise predict {model} IMAGES'", soft_wrap=True)

@@ -1,0 +1,91 @@
+"""Which methods are worth trying on a data set, and why: a few, because every one more costs seeds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+UNEVEN = 1.5  # largest class over smallest, from which on methods for imbalance are worth trying
+STEEP = 10.0  # from which on the stronger ones are
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A method for a study: its options, and why it is on the list."""
+
+    name: str
+    why: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+def shortlist(class_counts: Sequence[int], frozen: bool) -> list[Candidate]:
+    """What to compare on training images of these classes; the first is the baseline.
+
+    Args:
+        class_counts: training images of each class.
+        frozen: whether only the head is trained, on the features of a trained network; otherwise the whole network is.
+
+    >>> [candidate.name for candidate in shortlist([50, 50, 48], frozen=True)]
+    ['plain', 'label smoothing', 'cosine softmax']
+    >>> len(shortlist([500, 50, 5], frozen=True))
+    7
+    """
+    plain = Candidate("plain", "cross-entropy: what everything else must beat")
+    ratio = max(class_counts) / max(1, min(class_counts))
+    if ratio < UNEVEN:
+        return [plain, *_for_even_classes()]
+    chosen = [plain, *_for_uneven_classes(max(class_counts))]
+    if ratio >= STEEP:
+        chosen += _for_rare_classes(beta_for(max(class_counts)), frozen)
+    return chosen
+
+
+def _for_even_classes() -> list[Candidate]:
+    return [
+        Candidate("label smoothing", "the classes are about even; this often helps a little", _loss("label_smoothing")),
+        Candidate("cosine softmax", "directions of features instead of their lengths", {"head": "cosine(tau=0.05)"}),
+    ]
+
+
+def _for_uneven_classes(largest: int) -> list[Candidate]:
+    beta = beta_for(largest)
+    return [
+        Candidate(
+            "logit adjustment",
+            "takes the class sizes out of plain's answers afterwards; costs no training",
+            {"posthoc": "logit_adjust(tau=None)"},
+        ),
+        Candidate("balanced softmax", "takes the class sizes into account while training", _loss("balanced_softmax")),
+        Candidate(
+            "class-balanced",
+            f"images of rare classes count more; beta {beta} for {largest:,} images in the largest class",
+            {"weighting": f"effective_number(beta={beta})"},
+        ),
+        Candidate("oversampling", "shows every class equally often", {"sampler": "class_balanced"}),
+    ]
+
+
+def _for_rare_classes(beta: float, frozen: bool) -> list[Candidate]:
+    deferred = {"weighting": f"effective_number(beta={beta}, start=0.8, normalize='batch')"}
+    margins = Candidate(
+        "LDAM-DRW", "wider margins for rare classes, weights late in training", {**_loss("ldam"), **deferred}
+    )
+    if frozen:
+        norms = Candidate("tau-norm", "evens out the head's weights afterwards", {"posthoc": "tau_norm"})
+        return [margins, norms]
+    mixed = Candidate("MFW-DRW", "weakens the features of frequent classes", {"mix": "mfw(alpha=1.0)", **deferred})
+    return [margins, mixed]
+
+
+def _loss(name: str) -> dict[str, str]:
+    return {"loss": name}
+
+
+def beta_for(largest: int) -> float:
+    """The β of the effective number for classes of up to so many images: 1 - 1/N with N the next power of ten below.
+
+    >>> [beta_for(n) for n in (8, 60, 5000, 10**6)]
+    [0.9, 0.9, 0.999, 0.9999]
+    """
+    return {1: 0.9, 2: 0.99, 3: 0.999}.get(max(1, len(str(largest)) - 1), 0.9999)

@@ -1,0 +1,32 @@
+"""A shortlist fits the data, and every method on it can be trained."""
+
+import pytest
+
+from equipoise.study import Study
+from equipoise.study.shortlist import beta_for, shortlist
+
+
+@pytest.mark.parametrize("frozen", [True, False])
+@pytest.mark.parametrize("counts", [[50, 50], [60, 30], [5000, 10]])
+def test_every_candidate_is_a_recipe(counts, frozen):
+    candidates = shortlist(counts, frozen)
+    methods = {candidate.name: dict(candidate.options) for candidate in candidates}
+    study = Study.from_dict(
+        {"baseline": "plain", "task": {"name": "digits"}, "base": {"model": "cnn_small"}, "methods": methods}
+    )
+    assert list(study.methods) == [candidate.name for candidate in candidates] and candidates[0].name == "plain"
+    assert len({recipe.key for recipe in study.methods.values()}) == len(candidates)
+    assert all(candidate.why for candidate in candidates)
+
+
+def test_steeper_imbalance_adds_methods():
+    even, uneven, steep = (shortlist(counts, frozen=False) for counts in ([50, 50], [60, 30], [5000, 10]))
+    assert not any("weighting" in candidate.options or "sampler" in candidate.options for candidate in even)
+    assert {candidate.name for candidate in uneven} < {candidate.name for candidate in steep}
+
+
+@pytest.mark.parametrize(
+    ("largest", "beta"), [(1, 0.9), (10, 0.9), (100, 0.99), (999, 0.99), (1000, 0.999), (10**9, 0.9999)]
+)
+def test_beta(largest, beta):
+    assert beta_for(largest) == beta
