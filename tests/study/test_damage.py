@@ -115,7 +115,7 @@ def test_analyze_leaves_out_what_is_damaged(study, store):
     assert f"{key}/test.npz is damaged" in said.getvalue()
 
 
-@pytest.mark.parametrize("name", ["layers.npy", "layers.json"])
+@pytest.mark.parametrize("name", ["layers.npz", "layers.json"])
 def test_what_an_analysis_kept_is_measured_again_if_damaged(study, store, name):
     quiet, key = Listener(), key_of(study, "plain")
     whole = analyze_study(store, Asked(images=20), CPU, quiet)

@@ -68,6 +68,9 @@ def states(folder):
     return {(r["recipe"]["loss"], r["recipe"]["posthoc"]): (r["state"], r["error"]) for r in records}
 
 
+PLAIN = "cross_entropy(loss_scale=1.0)"
+
+
 # -- with real processes and signals ---------------------------------------------------------------------------------
 
 
@@ -82,12 +85,10 @@ def test_who_dies_twice_has_failed_and_the_others_go_on(asked, tmp_path):
     found = states(tmp_path / "out")
     state, error = found["strange(how='SIGILL')", None]
     assert state == "failed" and "was killed by SIGILL (illegal instruction)" in error and "twice" in error
-    state, error = found["cross_entropy", "strange_posthoc(how='exit')"]
+    state, error = found[PLAIN, "strange_posthoc(how='exit')"]
     assert state == "failed" and "ended with exit code 0" in error
     assert found["strange(how='once')", None][0] == "finished"
-    assert (
-        found["cross_entropy", None][0] == found["cross_entropy", "logit_adjust(tau=1.0, prior=None)"][0] == "finished"
-    )
+    assert found[PLAIN, None][0] == found[PLAIN, "logit_adjust(tau=1.0, prior=None)"][0] == "finished"
     said = " ".join(done.stdout.split())
     assert "again once · seed 0: its worker process was killed by SIGSEGV (segmentation fault)" in said
     assert "failed ill · seed 0: its worker process was killed by SIGILL" in said

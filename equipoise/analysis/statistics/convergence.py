@@ -63,7 +63,7 @@ def gain_of(
     >>> scores = {"plain": [0.30, 0.34, 0.32, 0.33], "focal": [0.31, 0.36, 0.32, 0.35]}
     >>> found = gain_of(scores, "plain", 0, longer=0.55, higher_is_better=True)
     >>> round(found.gain, 3), round(found.by_chance, 3), found.too_short
-    (0.251, 0.026, True)
+    (0.251, 0.02, True)
     """
     sign = 1 if higher_is_better else -1
     own = np.asarray(scores[method], dtype=np.float64)

@@ -67,6 +67,9 @@ def folder(
     frame = Frame(size, resize, keep)
     if not isinstance(path, str) or len(path) > 4_096:  # what Linux takes
         raise ValueError(f"path must be text of at most 4,096 characters, not {in_words(path)}")
+    for name, text in (("group", group), ("groups", groups), ("leave_out", leave_out)):
+        if not (text is None or isinstance(text, str)):
+            raise ValueError(f"{name} must be text, not {in_words(text)}")
     if group is not None:
         compiled(group)
     base = _located(Path(path).expanduser(), root).resolve()
