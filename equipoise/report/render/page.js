@@ -94,7 +94,8 @@
   addEventListener("DOMContentLoaded", () => {
     document.getElementById("theme").addEventListener("click", toggle);
     document.querySelectorAll("table.sortable").forEach(sortable);
-    filterable(document.getElementById("filter"), document.getElementById("ranked"), document.getElementById("count"));
+    const filter = document.getElementById("filter");
+    if (filter) filterable(filter, document.getElementById("ranked"), document.getElementById("count"));
     // pressing the same link twice changes no hash, but the method may have been closed in between
     document.querySelectorAll("#ranked a").forEach((link) => link.addEventListener("click", () => setTimeout(openTarget)));
     legends();

@@ -1,18 +1,12 @@
-"""report.html: one page that needs nothing else. Page, style and scripts are the files beside this one."""
+"""report.html: what a study found, on one page that needs nothing else."""
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import math
 from collections.abc import Sequence
 from functools import partial
-from importlib.resources import files
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from ...core.escaping import visible
 from ...core.times import duration
 from ..collect import flat
 from ..collected import Collected, Method
@@ -30,9 +24,9 @@ from ..pairs import Pair, all_pairs, embedded
 from ..provenance import devices, provenance
 from ..seal import seal_notes
 from ..sections.section import Section, Sorted
-from .svg import both, colour, marker
+from .shell import rendered
+from .svg import both
 from .tables import metric_table, pair_table, ranked_table
-from .words import last_line, number, title_of
 
 MANY_METHODS = 8  # more lines than this in one figure cannot be told apart
 MOST_PAIRS = 200  # rows of the table of all pairs
@@ -43,19 +37,10 @@ def render_page(results: Collected, sections: Sequence[Section] = ()) -> str:
 
     All text is escaped, and its own policy lets only its own script and style run.
     """
-    style, script = _file("page.css"), _file("page.js") + _file("compare.js")
     pairs = all_pairs(results)
-    environment = Environment(
-        loader=PackageLoader(__package__, "."),
-        autoescape=True,
-        finalize=_shown_as_it_is,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters |= {"duration": duration, "last_line": last_line, "flat": flat, "title_of": title_of}
-    environment.filters["percent"] = lambda share: f"{number(100 * share)}\u00a0%"
     content = {
+        "title": f"{results.question} · {results.name}",
+        "name": results.name,
         "results": results,
         "intervals": [interval_plot(results, wide, MOST_ROWS) for wide in (True, False)],
         "every_interval": both(partial(interval_plot, results)) if len(results.methods) > MOST_ROWS else "",
@@ -68,27 +53,14 @@ def render_page(results: Collected, sections: Sequence[Section] = ()) -> str:
         "notices": _notices(results),
         "shown": _shown(results.methods),
         "provenance": provenance(results),
+        "data": embedded(results, pairs),
+        "contents": _contents(pairs, sections),
+        "figures_of": lambda method: _method_figures(results, method),
+        "worst_of": lambda method: worst_confusions(results, method),
+        "metrics_of": metric_table,
+        "words_of": _words_of,
     }
-    return environment.get_template("page.html").render(
-        content,
-        style=Markup(style),
-        script=Markup(script),
-        data=embedded(results, pairs),
-        policy=f"default-src 'none'; style-src {_hash(style)}; script-src {_hash(script)}; form-action 'none'",
-        contents=_contents(pairs, sections),
-        figures_of=lambda method: _method_figures(results, method),
-        worst_of=lambda method: worst_confusions(results, method),
-        metrics_of=metric_table,
-        words_of=_words_of,
-        colour=colour,
-        marker=marker,
-        sort_key=_sort_key,
-    )
-
-
-def _shown_as_it_is(value: object) -> object:
-    """Text that comes from files without what an editor or a browser would obey."""
-    return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+    return rendered("page.html", ("page.js", "compare.js"), content)
 
 
 def _pair_table(results: Collected, pairs: Sequence[Pair]) -> Sorted:
@@ -156,16 +128,3 @@ def _words_of(method: Method) -> str:
     return " ".join(
         [method.name, method.result.standing, *method.marks, *(f"{d} {new}" for d, _, new in method.changes)]
     )
-
-
-def _sort_key(sort: float | str) -> str:
-    """Empty sorts last."""
-    return "" if isinstance(sort, float) and math.isnan(sort) else str(sort)
-
-
-def _file(name: str) -> str:
-    return (files(__package__) / name).read_text(encoding="utf-8")
-
-
-def _hash(text: str) -> str:
-    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"

@@ -1,0 +1,63 @@
+"""What all pages have in common: one file that needs nothing else, text that is escaped, and a policy that lets only
+the page's own script and style run. Templates, style and scripts are the files beside this one.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import math
+from collections.abc import Sequence
+from importlib.resources import files
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from ...core.escaping import visible
+from ...core.times import duration
+from ..collect import flat
+from .svg import colour, marker
+from .words import last_line, number, title_of
+
+STYLE = "page.css"
+
+
+def rendered(template: str, scripts: Sequence[str], content: dict[str, Any]) -> str:
+    """The page of a template; `head.html` and `top.html` take `title`, `name`, `contents` and `data` from `content`."""
+    style, script = _file(STYLE), "".join(map(_file, scripts))
+    environment = Environment(
+        loader=PackageLoader(__package__, "."),
+        autoescape=True,
+        finalize=_shown_as_it_is,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {"duration": duration, "last_line": last_line, "flat": flat, "title_of": title_of}
+    environment.filters["percent"] = lambda share: f"{number(100 * share)}\u00a0%"
+    environment.globals |= {"colour": colour, "marker": marker, "sort_key": _sort_key}
+    return environment.get_template(template).render(
+        {"data": "", **content},
+        style=Markup(style),
+        script=Markup(script),
+        policy=f"default-src 'none'; style-src {_hash(style)}; script-src {_hash(script)}; form-action 'none'",
+    )
+
+
+def _shown_as_it_is(value: object) -> object:
+    """Text that comes from files without what an editor or a browser would obey."""
+    return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+def _sort_key(sort: float | str) -> str:
+    """Empty sorts last."""
+    return "" if isinstance(sort, float) and math.isnan(sort) else str(sort)
+
+
+def _file(name: str) -> str:
+    return (files(__package__) / name).read_text(encoding="utf-8")
+
+
+def _hash(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
