@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ..core import EquipoiseError
+from ..core.progress import Progress
 from ..data import ImageFiles
 from ..train.embed import BACKBONE, BATCH, Backbone
 from .labels import pixel_features
-from .look import Progress
 
 SIZE = 128  # pixels of the images that the network sees
 SMALL_PIXELS = "small pixels"

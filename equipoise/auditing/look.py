@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..core.progress import Progress
 from ..data import Frame
 from ..data.decode import LARGE, ORIENTATION, TURNS, import_pillow, opened, pixels_of, read_content
 
@@ -21,8 +22,6 @@ _KEPT = Frame(SIDE, keep=2 * SIDE)
 READERS = 8  # threads: decoding happens outside Python
 TOGETHER = 256  # files between two looks at the keyboard
 TINY = 16  # pixels of a short side
-
-Progress = Callable[[str, int, int], None]  # what is done, how many, of how many
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -127,24 +128,28 @@ class Audit:
                 copies[i] = n
         groups = merged(len(copies), [copies, [item.group for item in self.facts.items]]).tolist()
         size = Counter(groups)
-        written = io.StringIO()
-        rows = csv.writer(written, lineterminator="\n")
-        rows.writerow(["path", "group"])
-        rows.writerows(
-            (_harmless(item.name), f"g{group}")
-            for item, group in zip(self.facts.items, groups, strict=True)
-            if size[group] > 1
+        return _table(
+            ["path", "group"],
+            (
+                (_harmless(item.name), f"g{group}")
+                for item, group in zip(self.facts.items, groups, strict=True)
+                if size[group] > 1
+            ),
         )
-        return written.getvalue()
+
+    def leave_out_csv(self) -> str:
+        """The files that cannot be read, as `folder(leave_out=…)` reads it."""
+        return _table(["path"], ((_harmless(row["file"]),) for row in self.files if row["problem"]))
 
     def write(self, folder: Path | str) -> Path:
-        """audit.html, audit.json and groups.csv in `folder`; the path of the page."""
+        """audit.html, audit.json, groups.csv and leave_out.csv in `folder`; the path of the page."""
         from .page import render
 
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
         write_whole(folder / "audit.json", json.dumps(self.to_dict(), indent=1).encode())
-        write_whole(folder / "groups.csv", self.groups_csv().encode(errors="surrogateescape"))
+        for name, table in (("groups.csv", self.groups_csv()), ("leave_out.csv", self.leave_out_csv())):
+            write_whole(folder / name, table.encode(errors="surrogateescape"))
         page = folder / "audit.html"
         write_whole(page, render(self).encode())
         return page
@@ -157,6 +162,12 @@ class Audit:
         from .page import short
 
         return short(self)
+
+
+def _table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    written = io.StringIO()
+    csv.writer(written, lineterminator="\n").writerows([columns, *rows])
+    return written.getvalue()
 
 
 def _harmless(name: str) -> str:

@@ -10,20 +10,17 @@ from numpy.typing import NDArray
 
 from ..core import known
 from ..core.extras import require
+from ..core.progress import Progress, silent
 from .duplicates import Cluster, clusters_of
 from .features import SMALL_PIXELS, features_of
 from .findings import Facts
 from .labels import FEWEST, Judgement, judge, pixel_features
 from .listing import NO_CLASS, Listing, list_images
-from .look import Progress, Seen, look_at
+from .look import Seen, look_at
 from .names import propose
 from .result import Audit
 
 FEATURES = ("auto", "pixels", "none")
-
-
-def silent(what: str, done: int, total: int) -> None:
-    """Tells nobody how far the audit is."""
 
 
 def audit(

@@ -8,7 +8,6 @@ from typing import Annotated
 
 import typer
 from rich.markup import escape
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from ..core.terminal import Terminal
 from .app import Device, app, console
@@ -27,30 +26,15 @@ def audit(
     """Look at every image before training: what cannot be read, is there twice, or may have a wrong label.
 
     FOLDER has one folder a class, perhaps inside train, val and test; or it is a CSV or Parquet file with columns for
-    path and label, and perhaps group and split. Writes audit.html, audit.json and groups.csv, which keeps copies on
-    one side of a split. docs/your_images.md explains all that it says.
+    path and label, and perhaps group and split. Writes audit.html and audit.json, groups.csv, which keeps copies on
+    one side of a split, and leave_out.csv, the files that cannot be read. docs/your_images.md explains all of it.
     """
     from ..auditing import audit as look_through
     from ..auditing import print_audit
-    from ..study import best_device
-    from ..study.run.runs import on_ctrl_c
+    from ..study import OnTerminal, best_device
 
     screen = Terminal(stderr=True)  # so that JSON on the standard output stays JSON
-    columns = (TextColumn("{task.description:<20}"), BarColumn(24), TextColumn("{task.completed}/{task.total}"))
-    # after Ctrl-C the bar gives the terminal its cursor back
-    with (
-        on_ctrl_c(),
-        Progress(
-            *columns, TimeRemainingColumn(), console=screen, disable=not screen.is_terminal, transient=True
-        ) as bar,
-    ):
-        tasks = {}
-
-        def progress(what: str, done: int, total: int) -> None:
-            if what not in tasks:
-                tasks[what] = bar.add_task(what, total=total)
-            bar.update(tasks[what], completed=done)
-
+    with OnTerminal(screen).stages() as progress:
         found = look_through(path, group=group, features=features, device=best_device(device), progress=progress)
     page = found.write(out or Path("audits") / found.base.name)
     if as_json:

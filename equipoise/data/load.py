@@ -22,6 +22,7 @@ from .sources import Source, data_folders
 from .split import split_by_class, split_by_group
 from .task import Split, Task
 
+Through = Callable[[Source], Source]
 IMBALANCES = {"long_tailed": long_tailed_counts, "step": step_counts}
 
 
@@ -39,7 +40,7 @@ def load_task(
     root: str | Path | None = None,
     cache: Path | None = None,
     decode: bool = True,
-    through: Callable[[Source], Source] | None = None,
+    through: Through | None = None,
 ) -> Task:
     """The set called `name` with a validation set carved from train; the test set is always the official one.
 
@@ -65,7 +66,8 @@ def load_task(
         root: the folder of the files; by default ``$EQUIPOISE_DATA``, the user's cache folder, then the system's.
         cache: a folder for a copy of the images that processes map and share; by default they are read into memory.
         decode: False leaves the images of a folder in their files, for who only wants to count them.
-        through: what is done to the whole set, its images still in their files, before any are drawn.
+        through: what is done to the whole set, its images still in their files, before any are drawn. With `content`
+            it is done once for many seeds.
 
     Example:
         >>> task = load_task("blobs", imbalance="long_tailed", ratio=100, valid=0)
@@ -73,7 +75,7 @@ def load_task(
         tensor([500,  50,   5])
     """
     check_task(name, imbalance, ratio, valid, n_max, valid_per_class, test, content, seed)
-    source = _source(name, root, cache, content, decode) if through is None else through(_opened(name, root, content))
+    source = _source(name, root, cache, content, decode) if through is None else _seen(through, name, root, content)
     if source.valid is not None and valid_per_class:
         raise EquipoiseError(
             f"{name} has validation images of its own, so valid_per_class takes none from train: leave it out"
@@ -126,6 +128,19 @@ def _source(name: str, root: str | Path | None, cache: Path | None, content: str
     if has_place(name) and content is None:  # the user's own data may have changed since it was read
         content = _opened(name, root, None).content
     return _read(name, root, data_folders(root), cache, content)
+
+
+def _seen(through: Through, name: str, root: str | Path | None, content: str | None) -> Source:
+    if has_place(name) and content is None:  # as above
+        return through(_opened(name, root, None))
+    return _seen_once(through, name, root, data_folders(root), content)
+
+
+@lru_cache(maxsize=2)
+def _seen_once(
+    through: Through, name: str, root: str | Path | None, folders: tuple[Path, ...], content: str | None
+) -> Source:
+    return through(_opened(name, root, content))
 
 
 def _opened(name: str, root: str | Path | None, content: str | None) -> Source:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import statistics
 import time
 from collections.abc import Mapping, Sequence
@@ -14,7 +12,6 @@ from typing import Any
 
 from ..auditing import Audit, audit
 from ..core import EquipoiseError, Spec, checks
-from ..core.files import write_whole
 from ..core.words import counted
 from ..data import load_task
 from ..deploy import TrainedModel
@@ -78,7 +75,9 @@ def compare(
     began, listener = time.monotonic(), listener or usual_listener()
     images = Path(folder).expanduser().resolve()
     place = Path(out or Path("runs") / f"compare_{images.name}")
-    found = audit(images, group=group, features="auto" if minutes >= ROOMY else "pixels", device=device)
+    with listener.stages() as progress:
+        features = "auto" if minutes >= ROOMY else "pixels"
+        found = audit(images, group=group, features=features, device=device, progress=progress)
     listener.say(f"{found!r}\n")
     task = _task(images, found, group, place)
     candidates = shortlist(load_task(task, valid=VALID, decode=False).class_counts.tolist(), _is_pretrained())
@@ -96,8 +95,7 @@ def _task(images: Path, found: Audit, group: str | None, place: Path) -> str:
     """The task of these images, without what cannot be read, with what belongs together on one side of each split."""
     notes = place / "audit"
     found.write(notes)
-    unreadable = [row["file"] for row in found.files if row["problem"]]
-    write_whole(notes / "leave_out.csv", _table(unreadable).encode(errors="surrogateescape"))
+    unreadable = any(row["problem"] for row in found.files)
     proposal = found.facts.proposal
     options: dict[str, Any] = {
         "path": str(images),
@@ -107,12 +105,6 @@ def _task(images: Path, found: Audit, group: str | None, place: Path) -> str:
         "leave_out": str((notes / "leave_out.csv").resolve()) if unreadable else None,
     }
     return str(Spec("folder", tuple((name, value) for name, value in options.items() if value is not None)))
-
-
-def _table(paths: Sequence[str]) -> str:
-    written = io.StringIO()
-    csv.writer(written, lineterminator="\n").writerows([("path",), *((path,) for path in paths)])
-    return written.getvalue()
 
 
 def _side(found: Audit) -> int:

@@ -18,6 +18,7 @@ from torch import Tensor
 
 from ..core import EquipoiseError
 from ..core.files import sealed, unsealed, write_whole
+from ..core.progress import Progress, silent
 from ..data import Features, Source, Split, normalize
 from ..data.sources._base import cache_folder
 from ..data.task import Images
@@ -58,13 +59,15 @@ def embed(
     return frozen.kept_features(images, Path(cache), _content(images))
 
 
-def embedded(source: Source, model: str, weights: str | None, device: torch.device) -> Source:
+def embedded(
+    source: Source, model: str, weights: str | None, device: torch.device, progress: Progress = silent
+) -> Source:
     """A set with the features of its images in their place, which the user's cache folder keeps."""
     backbone = backbone_of(model, source.train.images.shape[1], weights, device)
 
     def seen(name: str, split: Split) -> Split:
         content = f"{source.content} {name}" if source.content else _content(split.images)
-        features = backbone.kept_features(split.images, features_folder(), content)
+        features = backbone.kept_features(split.images, features_folder(), content, progress)
         return Split(Features(features, split.images), split.labels)
 
     splits: dict[str, Any] = {name: seen(name, split) for name, split in source.splits.items()}
@@ -113,15 +116,18 @@ class Backbone:
         assert features is not None
         return features.float()
 
-    def features(self, images: Images) -> Tensor:
+    def features(self, images: Images, progress: Progress = silent) -> Tensor:
         """The same of any number of images, on the CPU."""
-        parts = [self(part).cpu() for part in images.split(BATCH) if len(part)]
+        parts: list[Tensor] = []
+        for part in images.split(BATCH):
+            parts.append(self(part).cpu())
+            progress("describing images", min(len(parts) * BATCH, len(images)), len(images))
         return torch.cat([torch.empty(0, self.feature_dim), *parts]).clone()  # no tensor of inference mode
 
-    def kept_features(self, images: Images, cache: Path, content: str) -> Tensor:
+    def kept_features(self, images: Images, cache: Path, content: str, progress: Progress = silent) -> Tensor:
         """The same from a file in `cache`, which is made where there is none; `content` says what the images are."""
         name = hashlib.sha256(f"{self.identity} {content}".encode()).hexdigest()[:32]
-        return _kept(cache / name, (len(images), self.feature_dim), lambda: self.features(images))
+        return _kept(cache / name, (len(images), self.feature_dim), lambda: self.features(images, progress))
 
 
 @lru_cache(maxsize=2)  # the runs of a study share one

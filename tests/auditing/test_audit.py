@@ -146,6 +146,21 @@ def test_groups_csv_keeps_copies_on_one_side(tmp_path, written):
             assert int(gap.min()) > 20, "no image is on both sides"
 
 
+def test_leave_out_csv_lets_a_task_be_read(tmp_path, written):
+    base = tmp_path / "photos"
+    written(base, [6, 6])
+    for name in ("=1+1.png", "two\nlines.png"):
+        (base / "digit0" / name).write_bytes(b"no image")
+    (base / "=digit2").mkdir()
+    (base / "=digit2" / "a,b.png").write_bytes(b"")
+    shutil.copy(next((base / "digit1").iterdir()), base / "=digit2")
+    quick(base).write(tmp_path / "out")
+    listing = tmp_path / "out" / "leave_out.csv"
+    assert listing.read_text() == 'path\n"./=digit2/a,b.png"\ndigit0/=1+1.png\n"digit0/two\nlines.png"\n'
+    task = load_task(f"folder(path={str(base)!r}, size=8, leave_out={str(listing)!r})")
+    assert sum(len(split) for split in (task.train, task.valid, task.test)) == 13
+
+
 def test_groups_that_were_given(tmp_path, written):
     names = sorted(written(tmp_path / "train", [4, 4]))
     (tmp_path / "test" / "digit0").mkdir(parents=True)

@@ -33,6 +33,7 @@ def test_strict_is_for_what_is_serious(photos, tmp_path, monkeypatch):
         "audit.html",
         "audit.json",
         "groups.csv",
+        "leave_out.csv",
     ]
     (photos / "digit0" / "broken.png").write_bytes(b"")
     assert run(photos).exit_code == 0

@@ -78,6 +78,16 @@ def test_a_study_says_what_it_does_and_what_it_costs(study, folder):
     assert 0 < measured_seconds(study.methods["plain"], CPU) < 60
 
 
+def test_progress_is_told_where_images_are_looked_at(study, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    told = []
+    for _ in range(2):
+        look_at_images(study.methods["plain"], Store(tmp_path / "runs"), CPU, lambda *news: told.append(news))
+    stage, done, total = told[-1]
+    assert (stage, done) == ("describing images", total)
+    assert sum(done == total for _, done, total in told) == 2, "train and test, and nothing when asked again"
+
+
 def test_images_are_looked_at_before_anything_is_trained(study, store, monkeypatch):
     monkeypatch.setattr("equipoise.study.run.job.embedded", lambda *args, **options: 1 / 0)
     recipe = study.methods["plain"]

@@ -62,6 +62,7 @@ def test_a_folder_of_images_is_answered_with_a_study_to_copy(tmp_path):
         (tmp_path / "photos" / name).mkdir(parents=True)
     with pytest.raises(EquipoiseError, match="is a folder") as caught:
         read_toml(tmp_path / "photos")
+    assert f"'equipoise compare {tmp_path / 'photos'}' compares methods on the images in it" in str(caught.value)
     study = tmp_path / "copied.toml"
     study.write_text(str(caught.value).partition("\n\n")[2])
     assert "photos" in Study.from_toml(study).methods["plain"].task.name

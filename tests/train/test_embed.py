@@ -64,7 +64,7 @@ def test_features_can_be_trained_on_and_the_stream_of_chance_is_left_alone(weigh
 def test_images_are_looked_at_once(weights, tmp_path, monkeypatch):
     cache, passes = tmp_path / "cache", []
     ask = Backbone.features
-    monkeypatch.setattr(Backbone, "features", lambda self, x: passes.append(1) or ask(self, x))
+    monkeypatch.setattr(Backbone, "features", lambda self, x, *told: passes.append(1) or ask(self, x))
     first = embed(images(), SMALL, weights=weights[0], cache=cache)
     assert torch.equal(embed(images(), SMALL, weights=weights[0], cache=str(cache)), first) and len(passes) == 1
     embed(images(seed=1), SMALL, weights=weights[0], cache=cache)  # other images

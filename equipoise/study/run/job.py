@@ -20,7 +20,9 @@ from safetensors.torch import save as save_weights
 from ... import __version__
 from ...analysis import evaluate
 from ...core import EquipoiseError, Output, Spec
-from ...data import DataError, Task, load_task
+from ...core.progress import Progress as StageProgress
+from ...core.progress import silent
+from ...data import DataError, Source, Task, load_task
 from ...data.task import at_hand
 from ...store import Damaged, Record, Store, explained, now
 from ...train import Diverged, Fitting, Recipe, Run, Stopped, TaskChoice, embedded, fit_one, fit_pack, predict
@@ -349,13 +351,19 @@ def backbone(recipe: Recipe) -> Backbone | None:
     return (recipe.model, recipe.plan.weights) if recipe.plan.train == "head" else None
 
 
-def look_at_images(recipe: Recipe, store: Store, device: torch.device) -> None:
+def look_at_images(recipe: Recipe, store: Store, device: torch.device, told: StageProgress = silent) -> None:
     """Read all images of a recipe's task: broken ones are told here, and features that stand for images are made.
 
-    A GPU makes them in another process.
+    A GPU makes them in another process, and tells no progress.
     """
-    if device.type == "cpu" or backbone(recipe) is None:
+    by = backbone(recipe)
+    if by is None:
         task_of(recipe, store, torch.device("cpu"))
+        return
+    if device.type == "cpu":
+        through = partial(embedded, model=by[0], weights=by[1], device=device, progress=told)
+        with explained(store.path):
+            load_task(**recipe.task.__dict__, seed=recipe.seed, through=through)
         return
     try:
         ask(device, _look, recipe, store.path, device)
@@ -374,11 +382,16 @@ def cache_of(store: Store) -> Path:
 
 @lru_cache(maxsize=2)  # a study's jobs come a seed at a time, so the task of a seed is built once
 def _task_on(choice: TaskChoice, seed: int, by: Backbone | None, cache: Path, device: torch.device) -> Task:
-    through = by and partial(embedded, model=by[0], weights=by[1], device=device)
+    through = by and _looking(by, device)
     task = load_task(**choice.__dict__, seed=seed, cache=cache, through=through)
     if device.type == "cuda" and task.bytes_to(device) < RESIDENT_SHARE * torch.cuda.mem_get_info(device)[0]:
         task = task.in_memory()
     return task.to(device)
+
+
+@lru_cache(maxsize=2)  # the same function for all seeds, so that images are looked up once
+def _looking(by: Backbone, device: torch.device) -> Callable[[Source], Source]:
+    return partial(embedded, model=by[0], weights=by[1], device=device)
 
 
 def versions() -> dict[str, str]:

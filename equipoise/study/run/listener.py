@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Literal
 
+from ...core.progress import Progress
 from ...store import Store
 from .workers import Event
 
@@ -36,6 +37,11 @@ class Listener:
     def steps(self, what: str, total: int) -> Iterator[Callable[[str], None]]:
         """While work of `total` steps is done; what it gives is called after each, with its name."""
         yield lambda name: None
+
+    @contextmanager
+    def stages(self) -> Iterator[Progress]:
+        """While work of several stages is done; what it gives is called with a stage, its steps done, and all."""
+        yield lambda stage, done, total: None
 
 
 def news_of(event: Event, names: Mapping[str, str], store: Store) -> list[tuple[str, Tone]]:

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from html import escape
 from importlib import import_module
 
+from ...core.progress import Progress
 from ...store import Store
 from .listener import Listener, Tone, Watch, news_of
 from .pace import Pace
@@ -40,6 +41,11 @@ class InNotebook(Listener):
         with _bar() as show:
             yield advance
 
+    @contextmanager
+    def stages(self) -> Iterator[Progress]:
+        with _bar() as show:
+            yield lambda stage, done, total: show(bar_html(done, total, stage, unit=""))
+
 
 class _Bar(Watch):
     def __init__(
@@ -61,12 +67,12 @@ class _Bar(Watch):
         self.pace.done = done
 
 
-def bar_html(done: int, total: int, note: str) -> str:
+def bar_html(done: int, total: int, note: str, unit: str = " runs") -> str:
     """
     >>> bar_html(1, 4, "0:10 taken")
     '<progress value="1" max="4"></progress> 1/4 runs · 0:10 taken'
     """
-    return f'<progress value="{done}" max="{total}"></progress> {done}/{total} runs · {escape(note)}'
+    return f'<progress value="{done}" max="{total}"></progress> {done}/{total}{unit} · {escape(note)}'
 
 
 @contextmanager

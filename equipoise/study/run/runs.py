@@ -31,8 +31,9 @@ def do_runs(recipes: Iterable[tuple[str, Recipe]], store: Store, how: How, liste
     missing = [job for job in jobs if not job.finished_in(store)]
     if not missing:
         return False
-    for recipe in {(job.training.task, backbone(job.training)): job.training for job in missing}.values():
-        look_at_images(recipe, store, how.device)  # before anything is trained
+    with listener.stages() as progress:
+        for recipe in {(job.training.task, backbone(job.training)): job.training for job in missing}.values():
+            look_at_images(recipe, store, how.device, progress)  # before anything is trained
     pool = Workers(missing, store, how)
     board = TensorBoard(store.path / "tensorboard") if how.tensorboard else None
     with stop_on_interrupt(pool, listener), listener.runs(names, len(jobs), len(jobs) - len(missing)) as watch:

@@ -18,10 +18,12 @@ from rich.progress import (
 )
 from rich.text import Text
 
+from ...core.progress import Progress as StageProgress
 from ...core.terminal import Terminal
 from ...store import Store
 from .listener import Listener, Tone, Watch, name_of, news_of, score_note
 from .pace import Pace
+from .runs import on_ctrl_c
 from .workers import Event
 
 STYLES: dict[Tone, str] = {"plain": "", "faint": "dim", "warning": "yellow", "failure": "red"}
@@ -52,6 +54,21 @@ class OnTerminal(Listener):
         with Progress(*columns, console=self.console, disable=not self.console.is_terminal, transient=True) as bar:
             task = bar.add_task(what, total=total, unit="runs")
             yield lambda name: bar.update(task, advance=1, description=name)
+
+    @contextmanager
+    def stages(self) -> Iterator[StageProgress]:
+        columns = (*_columns(24), TimeRemainingColumn())
+        on_screen = self.console.is_terminal
+        # after Ctrl-C the bar gives the terminal its cursor back
+        with on_ctrl_c(), Progress(*columns, console=self.console, disable=not on_screen, transient=True) as bar:
+            tasks: dict[str, TaskID] = {}
+
+            def show(stage: str, done: int, total: int) -> None:
+                if stage not in tasks:
+                    tasks[stage] = bar.add_task(stage, unit="")
+                bar.update(tasks[stage], completed=done, total=total)
+
+            yield show
 
 
 def _columns(width: int) -> tuple[ProgressColumn, ...]:
