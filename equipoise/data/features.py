@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import torch
@@ -21,6 +22,12 @@ class Features:
         if len(values) != len(images):
             raise ValueError(f"expected the features of {len(images)} images, got {len(values)}")
         self.values, self.images = values, images
+
+    @cached_property
+    def mean_std(self) -> tuple[Tensor, Tensor]:
+        """Mean and deviation of each feature (d,), in double precision."""
+        values = self.values.cpu().double()
+        return values.mean(0), values.std(0, correction=0)
 
     @property
     def shape(self) -> torch.Size:

@@ -25,12 +25,10 @@ class Standardize(nn.Module):
         self.register_buffer("mean", torch.zeros(dim))
         self.register_buffer("std", torch.ones(dim))
 
-    @torch.no_grad()
-    def fit(self, features: Tensor) -> None:
-        """Take over mean and deviation of training images."""
-        values = features.double()
-        self.mean.copy_(values.mean(0))
-        self.std.copy_(values.std(0, correction=0).clamp_min(SMALLEST_STD))
+    def fit(self, mean: Tensor, std: Tensor) -> None:
+        """Take over mean and deviation (d,) of the features of training images."""
+        self.mean.copy_(mean)
+        self.std.copy_(std.clamp_min(SMALLEST_STD))
 
     def forward(self, features: Tensor) -> Tensor:
         return (features - self.mean) / self.std

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from ..core import Batch, EquipoiseError, Spec
-from ..data import Task, crops_of, normalize
+from ..data import Features, Task, crops_of, normalize
 from ..models import FreshHead, FrozenBody, Network, create_model
 from ..models.create import head_factory
 from ..models.pretraining import for_channels
@@ -115,7 +115,8 @@ class Run:
             )
         body = backbone_of(recipe.model, channels, recipe.plan.weights, self.device).network
         network = FrozenBody(body, classes, head_factory(recipe.head))
-        network.scale.fit(self.task.train.images[:].cpu())
+        assert isinstance(self.task.train.images, Features), "a head is trained on features"
+        network.scale.fit(*self.task.train.images.mean_std)
         return network
 
     def _scale(self, network: Network) -> tuple[Tensor, Tensor]:

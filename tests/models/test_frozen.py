@@ -26,7 +26,7 @@ def images():
 def test_standardized_features_have_mean_0_and_deviation_1(network):
     values = torch.randn(100, network.feature_dim, dtype=torch.float64) * 3 + 7
     values[:, 0] = 4  # never varies
-    network.scale.fit(values.float())
+    network.scale.fit(values.mean(0), values.std(0, correction=0))
     scaled = network.scale(values.float()).double()
     torch.testing.assert_close(scaled.mean(0), torch.zeros_like(scaled[0]), atol=1e-5, rtol=0)
     torch.testing.assert_close(scaled[:, 1:].var(0, correction=0), torch.ones_like(scaled[0, 1:]), atol=1e-5, rtol=0)
@@ -35,7 +35,7 @@ def test_standardized_features_have_mean_0_and_deviation_1(network):
 
 def test_images_and_their_features_give_the_same(network):
     features = network.body.output(images()).features
-    network.scale.fit(features)
+    network.scale.fit(features.mean(0), features.std(0, correction=0))
     from_images, from_features = network.output(images()), network.output(features)
     torch.testing.assert_close(from_images.logits, from_features.logits)
     by_hand = (features - features.mean(0)) / features.std(0, correction=0).clamp_min(1e-3)
@@ -53,7 +53,7 @@ def test_training_leaves_the_body_alone(network):
 
 @pytest.mark.parametrize("outer", [lambda network: network, lambda network: nn.ModuleDict({"network": network})])
 def test_only_what_is_trained_is_saved(network, outer):
-    network.scale.fit(torch.randn(9, network.feature_dim))
+    network.scale.fit(torch.randn(network.feature_dim), torch.rand(network.feature_dim))
     state = outer(network).state_dict()
     names = {name.removeprefix("network.") for name in state}
     assert names == {"scale.mean", "scale.std", "head.weight", "head.bias"}
