@@ -17,7 +17,8 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 from torch import Tensor
 
-from .look import SIDE, Progress, Seen
+from ..core.progress import Progress
+from .look import SIDE, Seen
 
 FREQUENCIES = 8
 ALIKE_VECTORS = 0.95  # cosine; a first choice, of which little is lost
@@ -26,9 +27,8 @@ ALIKE_BEYOND_MEAN = 0.97  # the same after the mean image is taken away
 SAME_SHAPE = 0.06  # of the logarithm of width over height
 FLAT = 3.0  # levels: of views with less contrast than this nothing can be said
 FEW = 50  # images whose mean says nothing
-BLOCK = 4096
-AT_ONCE = 20_000  # pairs whose pixels are compared at a time
-MOST_PAIRS = 2_000_000  # more are reduced to what they join
+BLOCK = 2048  # of so many images all pairs are looked at together: at most 4 million, 200 MB
+AT_ONCE = 4_000  # pairs whose pixels are compared at a time: 200 MB
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ def clusters_of(found: list[Seen], views: NDArray[np.uint8], device: torch.devic
 
 
 def near_pairs(views: NDArray[np.uint8], shapes: Tensor, device: torch.device, progress: Progress) -> Tensor:
-    """Pairs (P, 2) of indices of views that show the same; where there are very many, a part that joins them all."""
+    """Pairs (P, 2) of indices of views that show the same. Of many that are all alike, as many as join them."""
     if len(views) < 2:
         return torch.empty(0, 2, dtype=torch.int64)
     pixels, contrast = _standardised(views, device)
@@ -64,20 +64,37 @@ def near_pairs(views: NDArray[np.uint8], shapes: Tensor, device: torch.device, p
     vectors = torch.nn.functional.normalize(vectors - _mean(vectors), dim=1)
     vectors[contrast < FLAT] = 0  # like nothing
     shapes = shapes.to(device)
-    pairs, number = [torch.empty(0, 2, dtype=torch.int64)], 0
+    joined = Joined(len(vectors), device)
     for start in range(0, len(vectors), BLOCK):
         for other in range(start, len(vectors), BLOCK):
             likeness = vectors[start : start + BLOCK] @ vectors[other : other + BLOCK].T
             close = (likeness >= ALIKE_VECTORS).nonzero() + likeness.new_tensor([start, other], dtype=torch.int64)
-            close = close[close[:, 0] < close[:, 1]]
-            new = [_verified(part, pixels, beyond, shapes).cpu() for part in close.split(AT_ONCE)]
-            pairs += new
-            number += sum(map(len, new))
-            if number > MOST_PAIRS:
-                pairs = [_joining(len(vectors), torch.cat(pairs))]
-                number = len(pairs[0])
+            close = joined.unknown(close[close[:, 0] < close[:, 1]])
+            for part in close.split(AT_ONCE):
+                joined.add(_verified(joined.unknown(part), pixels, beyond, shapes))
         progress("comparing images", min(start + BLOCK, len(vectors)), len(vectors))
-    return torch.cat(pairs)
+    return joined.pairs
+
+
+class Joined:
+    """Pairs that were found, and which images they join: of those no further pair needs to be looked at.
+
+    So a thousand frames of one film cost a few thousand comparisons, not half a million.
+    """
+
+    def __init__(self, number: int, device: torch.device) -> None:
+        self.pairs = torch.empty(0, 2, dtype=torch.int64)
+        self.groups = torch.arange(number, device=device)
+
+    def unknown(self, pairs: Tensor) -> Tensor:
+        """Those of two images that are not joined yet."""
+        return pairs[self.groups[pairs[:, 0]] != self.groups[pairs[:, 1]]]
+
+    def add(self, pairs: Tensor) -> None:
+        if len(pairs):
+            self.pairs = torch.cat([self.pairs, pairs.cpu()])
+            groups = torch.from_numpy(components(len(self.groups), self.pairs))
+            self.groups = groups.to(self.groups.device)
 
 
 def _verified(pairs: Tensor, pixels: Tensor, mean: Tensor, shapes: Tensor) -> Tensor:
@@ -122,15 +139,6 @@ def _mean(vectors: Tensor) -> Tensor:
 
 def _shapes(found: list[Seen]) -> Tensor:
     return torch.tensor([float(np.log(seen.width / seen.height)) for seen in found])
-
-
-def _joining(number: int, pairs: Tensor) -> Tensor:
-    """Pairs of each image with the first of its cluster: enough to join what all the pairs join."""
-    groups = components(number, pairs)
-    first = np.full(groups.max() + 1, number)
-    np.minimum.at(first, groups, np.arange(number))
-    joined = np.stack([first[groups], np.arange(number)], axis=1)
-    return torch.from_numpy(joined[joined[:, 0] < joined[:, 1]])
 
 
 def components(number: int, pairs: Tensor) -> NDArray[np.int64]:

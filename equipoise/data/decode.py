@@ -13,7 +13,7 @@ import io
 import os
 import stat
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -32,6 +32,7 @@ SUFFIXES = {".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", "
 MAX_PIXELS = 2**27  # 134 million; a file of a few bytes may declare any size
 MAX_BYTES = 2**30
 LARGE = 2**24  # pixels; of images beyond, one is decoded at a time, so that memory stays bounded
+STRIP = 2**20  # pixels that are scaled or laid on white at a time: in between they take many times their memory
 
 _one_large_image = threading.Lock()
 ORIENTATION = 0x0112  # EXIF's tag, and what each of its values asks for; 1 is upright
@@ -167,17 +168,30 @@ def _on_usual_scale(image: Any) -> Any:
 
 
 def _from_16_bits(pixels: NDArray[Any]) -> NDArray[np.uint8]:
-    levels = pixels.astype(np.int64)
-    if levels.min() < 0 or levels.max() > 65535:
-        raise ValueError(f"its pixels reach from {levels.min()} to {levels.max()}, expected 0 to 65535")
-    return ((levels + 128) // 257).astype(np.uint8)
+    low, high = int(pixels.min()), int(pixels.max())
+    if low < 0 or high > 65535:
+        raise ValueError(f"its pixels reach from {low} to {high}, expected 0 to 65535")
+    return _by_strips(pixels, lambda part: (part.astype(np.int32) + 128) // 257)
 
 
 def _from_floats(pixels: NDArray[Any]) -> NDArray[np.uint8]:
     low, high = float(pixels.min()), float(pixels.max())
     if not 0 <= low <= high <= 1:  # false for NaN too
         raise ValueError(f"its floating-point pixels reach from {low:g} to {high:g}; expected 0 for black, 1 for white")
-    return np.rint(pixels * 255).astype(np.uint8)
+    return _by_strips(pixels, lambda part: np.rint(part * 255))
+
+
+def _by_strips(pixels: NDArray[Any], scaled: Callable[[NDArray[Any]], NDArray[Any]]) -> NDArray[np.uint8]:
+    """`scaled` of all pixels (h, w), some rows at a time."""
+    out = np.empty(pixels.shape, np.uint8)
+    for rows in _strips(*pixels.shape):
+        out[rows] = scaled(pixels[rows])
+    return out
+
+
+def _strips(height: int, width: int) -> Iterator[slice]:
+    step = max(1, STRIP // width)
+    return (slice(top, min(top + step, height)) for top in range(0, height, step))
 
 
 def _upright(image: Any, noted: Any) -> Any:
@@ -193,10 +207,18 @@ def _upright(image: Any, noted: Any) -> Any:
 def _in_colour(image: Any) -> Any:
     """Three channels; white where it is transparent."""
     if "transparency" in image.info or image.mode in ("LA", "La", "PA", "RGBA", "RGBa"):
-        seen = image.convert("RGBA")
-        page = import_pillow().new("RGBA", seen.size, (255, 255, 255, 255))
-        image = import_pillow().alpha_composite(page, seen)
+        return _on_white(image)
     return image.convert("RGB")
+
+
+def _on_white(image: Any) -> Any:
+    pillow = import_pillow()
+    made = pillow.new("RGB", image.size)
+    for rows in _strips(image.height, image.width):
+        seen = image.crop((0, rows.start, image.width, rows.stop)).convert("RGBA")
+        page = pillow.new("RGBA", seen.size, (255, 255, 255, 255))
+        made.paste(pillow.alpha_composite(page, seen).convert("RGB"), (0, rows.start))
+    return made
 
 
 def import_pillow() -> Any:

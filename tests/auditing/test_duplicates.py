@@ -34,14 +34,16 @@ def test_copies_are_found_in_any_block(monkeypatch):
     assert not len(near_pairs(every, other_shape, CPU, silent)), "images of another shape are other images"
 
 
-def test_very_many_pairs_are_reduced_to_what_they_join(monkeypatch):
-    monkeypatch.setattr(duplicates, "MOST_PAIRS", 50)
+def test_of_many_alike_few_pairs_are_looked_at(monkeypatch):
     monkeypatch.setattr(duplicates, "BLOCK", 16)
+    monkeypatch.setattr(duplicates, "AT_ONCE", 20)
+    looked_at, verified = [], duplicates._verified
+    monkeypatch.setattr(duplicates, "_verified", lambda pairs, *rest: looked_at.append(pairs) or verified(pairs, *rest))
     rng = np.random.default_rng(0)
     views = np.concatenate([np.repeat(smooth(rng, 1), 40, 0), smooth(rng, 60)])
-    pairs = near_pairs(views, torch.zeros(100), CPU, silent)
-    groups = components(100, pairs)
-    assert len(set(groups[:40])) == 1 and len(set(groups)) == 61 and len(pairs) < 40 * 39 / 2
+    groups = components(100, near_pairs(views, torch.zeros(100), CPU, silent))
+    assert len(set(groups[:40])) == 1 and len(set(groups)) == 61
+    assert sum(map(len, looked_at)) < 40 * 39 / 2 / 3 and max(map(len, looked_at)) <= 20
 
 
 def test_flat_images_are_like_nothing():
