@@ -30,7 +30,7 @@ ALLOWED = {
     "report": BASE | {"store", "analysis"},
     "auditing": BASE | {"data", "train", "report"},
     "study": BASE | METHODS | {"train", "store", "analysis"},
-    "improvement": BASE | METHODS | {"analysis"},
+    "improvement": BASE | METHODS | {"train", "analysis", "deploy"},
     "deploy": BASE | METHODS | {"train", "store"},
     "front": BASE | {"data", "store", "analysis", "report", "auditing", "study", "deploy"},
     "cli": BASE

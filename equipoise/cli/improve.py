@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.markup import escape
 
 from ..core import EquipoiseError
 from .app import Device, app, console
+
+if TYPE_CHECKING:
+    from ..improvement import Improvement
+    from ..improvement.networks import Origin
 
 
 @app.command()
@@ -51,7 +55,8 @@ def improve(
     """Correct a trained network without training it: example weighing, tau-norm, logit adjustment, temperature.
 
     Every combination is fitted on one half of the images, the best is chosen there, and what it is worth is told on the
-    other half. If that is surely better, the folder gets the improved weights and a script that uses them.
+    other half. If that is surely better, the folder gets the improved weights and a script that uses them; of a network
+    of equipoise also a model for 'equipoise predict' and 'equipoise export'.
     """
     from ..improvement import asked
     from ..improvement import improve as improve_network
@@ -64,13 +69,14 @@ def improve(
         raise EquipoiseError(f"{checkpoint} is not a file; give the checkpoint of a trained network")
     names = class_folders(data) if classes is None else asked.class_names(classes)
     origin = load_network(checkpoint, model, len(names))
+    known_counts = None if train_counts is None else asked.counts(train_counts, names)
     with console.status("…") as status:
         images, prepared = asked.images_for(origin, data, names, size, resize, mean, std, batch_size)
         found = improve_network(
             origin.network.to(best_device(device)),
             data,
             metric=metric,
-            class_counts=None if train_counts is None else asked.counts(train_counts, names),
+            class_counts=known_counts,
             prior=None if prior is None else asked.shares(prior, names),
             unlabelled=unlabelled,
             images=images,
@@ -83,3 +89,16 @@ def improve(
     console.print(escape(prepared))
     what = "The improved network" if found.helped else "The report alone"
     console.print(f"\n{what}: [bold]{escape(str(folder))}[/]", soft_wrap=True)
+    if found.helped:
+        console.print(escape(_kept_model(found, origin, folder, data, known_counts)))
+
+
+def _kept_model(found: Improvement, origin: Origin, folder: Path, data: Path, counts: list[int] | None) -> str:
+    """Keep the network for 'equipoise predict' too, where that can be done; what came of it, in words."""
+    from ..improvement.model import model_of
+
+    try:
+        model = model_of(found, origin, data, counts).save(folder / "model")
+    except EquipoiseError as error:
+        return f"It is no model for 'equipoise predict': {error}. {folder / 'use.py'} uses it."
+    return f"'equipoise predict {model} IMAGES' and 'equipoise export {model}' use it."

@@ -19,7 +19,7 @@ def _what(it: Description) -> str:
     names = ", ".join(map(markdown, it.class_names[:MOST_CLASSES]))
     more = f" and {len(it.class_names) - MOST_CLASSES} more" if len(it.class_names) > MOST_CLASSES else ""
     return (
-        f"# A classifier of images: {markdown(it.study)}\n\n"
+        f"# A classifier of images: {markdown(it.study or it.method)}\n\n"
         f"For each image it says which of {counted(len(it.class_names), 'class', 'classes')} it shows, with a "
         f"probability for each: {names}{more}."
     )
@@ -32,6 +32,11 @@ def _how_good(it: Description) -> str:
         if it.calibration.images
         else "Probabilities are not calibrated: there were no validation images."
     )
+    if not it.study:
+        return (
+            f"## How good it is\n\nOn images that were held out:\n\n{scores}\n\n{calibrated}\n\n"
+            f"{markdown(it.verdict)}\n\n{_classes(it)}"
+        )
     return (
         f"## How good it is\n\nOn test images that training never saw:\n\n{scores}\n\n"
         "These are means over all trainings of this kind; this network is the one with "
@@ -84,6 +89,11 @@ def _origin(it: Description) -> str:
     dials = [f"- {name}: `{value}`" for name, value in it.recipe.items() if isinstance(value, str)]
     versions = ", ".join(f"{name} {version}" for name, version in it.versions.items())
     content = f" of the set {it.content}" if it.content else ""
+    if not it.study:
+        return (
+            f"## How it was made\n\nA trained {markdown(it.recipe['model'])} was corrected by 'equipoise improve': "
+            f"{markdown(it.method)}.\n\n- {it.parameters:,} parameters\n- made with {versions}"
+        )
     return (
         f"## How it was made\n\nMethod {markdown(it.method)} of the study {markdown(it.study)}"
         f"{': ' + markdown(it.question) if it.question else ''}\n\n"

@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any
 
 from ..core import EquipoiseError
+from ..core.words import counted
 from ..store.shapes import items, maybe, number, recipe, table, text, whole
 from .calibration import Calibration
 from .preprocessing import Preprocessing
@@ -51,7 +52,7 @@ class Score:
             return f"{mean} ({self.n} training, so without an interval)" if self.n == 1 else f"{mean} (n = {self.n})"
         low, high = (max(0, self.low), min(1, self.high)) if unit else (self.low, self.high)
         interval = f"{scale * low:.{digits}f} to {scale * high:.{digits}f}{unit}"
-        return f"{mean} (95 % interval {interval}; n = {self.n} trainings)"
+        return f"{mean} (95 % interval {interval}; n = {counted(self.n, 'training')})"
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,7 @@ class Description:
     `recipe` has the folder and file names of data and weights without their places; `fitted` has what a correction
     after training chose on validation data. `content` tells the data set from any other (None where it comes with a
     package), `fingerprint` the images that were drawn from it. `licence` is that of the weights that training began
-    from, None where it began from nothing.
+    from, None where it began from nothing. A network that `equipoise improve` corrected comes from no study.
     """
 
     study: str

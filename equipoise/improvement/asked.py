@@ -119,6 +119,6 @@ def _scale(
         return (means, stds), "as given"
     wanted = origin.wanted or IMAGENET
     scale = for_channels(wanted.mean, origin.channels), for_channels(wanted.std, origin.channels)
-    if origin.wanted is None and (origin.is_ours or origin.channels == 1):
+    if origin.wanted is None and (origin.model is not None or origin.channels == 1):
         return scale, None
     return scale, f"those of {wanted.source}"

@@ -15,6 +15,7 @@ from ..core.words import counted
 from .candidates import Candidate
 from .images import Images
 from .judged import Estimate, Score
+from .outputs import Outputs
 
 LABELS = {"accuracy": "accuracy", "balanced_accuracy": "balanced accuracy", "nll": "NLL", "ece": "ECE"}
 WIDTH = 80
@@ -31,7 +32,8 @@ class Improvement:
     the half that was chosen on, None if none was better than the network as it is; `candidates` are all that were
     tried, and `scores` has each metric on the other half, before and after. `left_out` says which corrections were
     not tried, and why. `sparse_classes` is how many classes had few samples to judge on.
-    `prior` are the class shares that the scores are about, if they are not those of the data.
+    `prior` are the class shares that the scores are about, if they are not those of the data. `fitted_on` is what the
+    network, with the best combination, says of the half that was chosen on.
     """
 
     metric: str
@@ -49,6 +51,7 @@ class Improvement:
     seed: int
     head: str | None
     images: Images | None
+    fitted_on: Outputs
 
     @property
     def sentence(self) -> str:

@@ -114,7 +114,16 @@ def improve(
         seed=seed,
         head=head,
         images=images,
+        fitted_on=_with(chosen, variants),
     )
+
+
+def _with(chosen: Candidate | None, variants: list[Weighed]) -> Outputs:
+    """What is said of the half that was chosen on, after the corrections."""
+    if chosen is None:
+        return variants[0].out
+    out = next(variant.out for variant in variants if variant.alpha == chosen.alpha)
+    return Outputs(chosen.correction(out.logits), out.labels)
 
 
 def corrected(network: nn.Module, head: str | None, chosen: Candidate) -> nn.Module:

@@ -30,14 +30,14 @@ class Origin:
 
     `lines` are the Python that makes it, for a script; the weights are loaded after them unless it was exported.
     `wanted` says which images its weights are used to, if that is known; `size` is the only size it takes, if there is
-    one. `is_ours` says that it is a network of this package.
+    one. `model` is the text that `create_model` makes the network from, if it does.
     """
 
     network: nn.Module
     lines: tuple[str, ...]
     channels: int = 3
     size: int | None = None
-    is_ours: bool = False
+    model: str | None = None
     wanted: Pretraining | None = None
     exported: Path | None = None
 
@@ -78,7 +78,7 @@ def _of_ours(model: str, weights: Mapping[str, Tensor], checkpoint: Path, num_cl
     arguments = f"{model!r}, num_classes={num_classes}" + ("" if channels == 3 else f", in_channels={channels}")
     lines = ("from equipoise.models import create_model", f"network = create_model({arguments})")
     wanted = network.pretraining or (IMAGENET if "/" in model else None)
-    return Origin(network, lines, channels, is_ours="/" not in model, wanted=wanted)
+    return Origin(network, lines, channels, model=model, wanted=wanted)
 
 
 def _of_library(model: str, weights: Mapping[str, Tensor], checkpoint: Path, num_classes: int) -> Origin:

@@ -86,7 +86,7 @@ def write_improvement(improvement: Improvement, folder: Path, origin: Origin | N
             "multiply by scale and add offset" if around else "the weights have scale and offset in their last layer"
         )
     notes["versions"] = {"equipoise": __version__, "torch": torch.__version__}
-    for stale in {"weights.safetensors", "use.py"} if (folder / "improve.json").exists() else ():
+    for stale in {"weights.safetensors", "use.py", "model/model.json"} if (folder / "improve.json").exists() else ():
         (folder / stale).unlink(missing_ok=True)  # of an earlier improvement
     _write_text(folder / "improve.json", json.dumps(notes, indent=1, ensure_ascii=False))
     if improvement.helped:

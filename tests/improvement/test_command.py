@@ -8,11 +8,16 @@ import sys
 import pytest
 import torch
 from PIL import Image
+from safetensors.torch import save_file
 from typer.testing import CliRunner
 
+import equipoise
 from equipoise.cli import app
 from equipoise.core import EquipoiseError
 from equipoise.improvement.asked import class_names, counts, shares
+from equipoise.models import create_model
+
+from .conftest import train
 
 MODULE = """
 from torch import nn
@@ -82,10 +87,6 @@ def test_unlabelled_images_and_named_classes(place, monkeypatch):
 
 
 def test_mean_and_std_of_our_networks_are_measured_and_said(place, monkeypatch):
-    from safetensors.torch import save_file
-
-    from equipoise.models import create_model
-
     torch.manual_seed(0)
     save_file(create_model("cnn_small(width=4)", 10, in_channels=1).state_dict(), place / "ours.safetensors")
     done = run_here(
@@ -94,6 +95,42 @@ def test_mean_and_std_of_our_networks_are_measured_and_said(place, monkeypatch):
     assert done.exit_code == 0, done.exception
     assert "are measured on these images" in " ".join(done.output.split())
     assert (place / "ours_improved" / "improve.json").is_file()
+
+
+@pytest.fixture(scope="module")
+def ours(place, digits):
+    """The options for a network of equipoise, trained by plain PyTorch."""
+    torch.manual_seed(0)
+    network = train(create_model("cnn_small(width=4)", 10, in_channels=1), digits.x, digits.y, epochs=6)
+    save_file(network.state_dict(), place / "trained.safetensors")
+    told = ",".join(map(str, digits.counts.tolist()))
+    shown = ("--data", "photos", "--model", "cnn_small(width=4)", "--size", 8, "--mean", 0, "--std", 1)
+    return ("trained.safetensors", *shown, "--train-counts", told)
+
+
+def test_a_network_of_ours_becomes_a_model_to_predict_with(place, monkeypatch, ours, digits):
+    done = run_here(place, monkeypatch, *ours, "--out", "out3")
+    said = " ".join(done.output.split())
+    assert done.exit_code == 0 and "improved the balanced accuracy" in said, done.output
+    assert "'equipoise predict out3/model IMAGES' and 'equipoise export out3/model' use it." in said
+    model = equipoise.TrainedModel.load(place / "out3" / "model")
+    files = sorted((place / "photos").glob("*/*.png"))
+    told = equipoise.predict(model, files)
+    right = [name == path.parent.name for name, path in zip(told.labels, files, strict=True)]
+    after = json.loads((place / "out3" / "improve.json").read_text())["scores"]["accuracy"]["after"]
+    assert after["low"] - 0.05 < sum(right) / len(right) < after["high"] + 0.05
+    card = (place / "out3" / "model" / "README.md").read_text()
+    assert "On images that were held out" in card and "corrected by 'equipoise improve'" in card
+    assert model.description.class_counts == tuple(digits.counts.tolist())
+
+
+def test_what_cannot_be_made_again_is_no_model(place, monkeypatch, ours):
+    run_here(place, monkeypatch, *ours, "--out", "out4")
+    assert (place / "out4" / "model" / "model.json").exists()
+    done = run_here(place, monkeypatch, *HOW, "--train-counts", ours[-1], "--out", "out4")
+    said = " ".join(done.output.split())
+    assert "It is no model for 'equipoise predict': its network is none of equipoise's" in said, done.output
+    assert not (place / "out4" / "model" / "model.json").exists(), "that of the earlier network"
 
 
 @pytest.mark.parametrize(

@@ -93,7 +93,7 @@ def test_one_of_ours(tmp_path, channels):
     save_file(network.state_dict(), tmp_path / "net.safetensors")
     origin = load_network(tmp_path / "net.safetensors", "cnn_small(width=4)", num_classes=5)
     same_outputs(origin.network, network, channels=channels)
-    assert origin.channels == channels and origin.is_ours
+    assert origin.channels == channels and origin.model == "cnn_small(width=4)"
     made = {}
     exec("\n".join(origin.lines), made)
     made["network"].load_state_dict(network.state_dict())

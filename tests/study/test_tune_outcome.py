@@ -145,6 +145,14 @@ def test_a_priority_is_written_as_it_was_read(outcome, tmp_path, priority):
     assert Study.from_toml(path).priority == asked
 
 
+def test_what_the_study_asks_for_is_asked_for_again(outcome, tmp_path):
+    asked = replace(outcome.study, accept_short_training=True, progress=True)
+    (tmp_path / "tuned.toml").write_text(tuned_toml(replace(outcome, study=asked)))
+    written = Study.from_toml(tmp_path / "tuned.toml")
+    assert written.accept_short_training and written.progress
+    assert "accept_short_training" not in tuned_toml(outcome)
+
+
 def test_a_priority_without_a_curve_is_scored_on_the_stored_validation_outputs():
     """Two of class 0 right, one of class 1 wrong at a cost of 4: mean over classes (0 + 4) / 2."""
 

@@ -74,6 +74,7 @@ def tuned_toml(outcome: Outcome) -> str:
         f"equipoise {__version__}, {now()}.",
         *toml_pairs({k: getattr(study, k) for k in ("name", "question", "baseline")}),
         *toml_pairs({**_aim(study), "seeds": _seeds(study)}),
+        *toml_pairs({k: True for k in ("progress", "accept_short_training") if getattr(study, k)}),
         "\n[task]",
         *toml_pairs({k: v for k, v in task.items() if v not in (None, True)}),
         "\n[tuned]",
