@@ -55,6 +55,8 @@ def test_the_whole_way(photos, tmp_path, without_pretraining):
     told = equipoise.predict(out / "model", [photos / "digit1" / "a0.png", photos / "digit0" / "broken.png"])
     rows = list(told.rows())
     assert "digit" in str(rows[0]) and len(rows) == 2
+    page = found.results.report().read_text()
+    assert '<section id="confused"' in page and "data:image/jpeg;base64," in page
     records = sorted((out / "runs").iterdir())
     again = equipoise.compare(photos, minutes=3, out=out, workers=2, device="cpu", listener=Quiet())
     assert sorted((out / "runs").iterdir()) == records and again.results.rows == found.results.rows

@@ -17,6 +17,8 @@ from ..deploy import TrainedModel
 from ..report import Collected, Estimate, Method, collect, ranked_table, still_to_do, write_report
 from ..store import Store
 from ..study import TrainedNetwork, best_device, trained_network
+from .audited import note_audit
+from .confused import note_confused
 from .model import best_method, median_run, model_of_run
 
 COLUMNS = ("method", "tier", "n", "mean", "low", "high", "difference", "diff_low", "diff_high", "p_holm", "standing")
@@ -43,6 +45,7 @@ class Results:
     @cached_property
     def collected(self) -> Collected:
         """All that the report shows, as plain data."""
+        note_audit(self.store)
         return collect(self.store)
 
     @property
@@ -100,7 +103,11 @@ class Results:
         return model_of_run(self.store, self.collected, chosen, run, best_device(device))
 
     def report(self) -> Path:
-        """Write report.html, report.md and the tables, and give the path of the page."""
+        """Write report.html, report.md and the tables, and give the path of the page.
+
+        Of a user's own images the page shows some that are mistaken, if they can be read.
+        """
+        note_confused(self.store, self.collected)
         return write_report(self.store, self.collected)
 
     def _key(self, method: str, seed: int) -> str:

@@ -33,7 +33,7 @@ from ..store import Damaged, Store, StudyDocument
 from .collected import Bin, Collected, Estimate, Method, Run
 from .data import refuse_unlike_data
 from .family import Before
-from .premises import broken_premise, gains_of, longer_runs, premises_of
+from .premises import audit_of, broken_premise, gains_of, longer_runs, premises_of
 from .seal import rounds_of, still_to_do
 
 
@@ -70,7 +70,9 @@ def collect(store: Store) -> Collected:
         class_counts=first.class_counts if first else (),
         opened=store.opened(),
         rounds=rounds,
-        premises=premises_of(study, longer, gains, [run for of_method in runs.values() for run in of_method]),
+        premises=premises_of(
+            study, longer, gains, [run for of_method in runs.values() for run in of_method], audit_of(store)
+        ),
     )
 
 

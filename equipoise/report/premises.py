@@ -13,7 +13,7 @@ from ..analysis.statistics.convergence import Gain, gain_of, learned_share
 from ..analysis.statistics.priority import ALL_METRICS
 from ..core import Spec
 from ..core.words import counted
-from ..store import Convergence, LongerRun, Store, StudyDocument
+from ..store import Audited, Convergence, LongerRun, Store, StudyDocument
 from .collected import Premise, Run
 from .render.words import is_share, value
 
@@ -60,11 +60,15 @@ def broken_premise(judged: Sequence[Judged], metric: str, accepted: bool) -> str
 
 
 def premises_of(
-    study: StudyDocument, longer: Convergence, judged: Sequence[Judged], runs: Sequence[Run]
+    study: StudyDocument,
+    longer: Convergence,
+    judged: Sequence[Judged],
+    runs: Sequence[Run],
+    audited: Audited | None,
 ) -> tuple[Premise, ...]:
     """All three, the one that fails most often first."""
     recipes = [method.recipe for method in study.methods]
-    return (_converged(longer, judged, study.metric), _independent(recipes), _unchanged(runs))
+    return (_converged(longer, judged, study.metric), _independent(recipes, audited), _unchanged(runs))
 
 
 def _converged(longer: Convergence, judged: Sequence[Judged], metric: str) -> Premise:
@@ -85,15 +89,40 @@ def _gains(judged: Sequence[Judged], metric: str) -> str:
     return f"with {' and '.join(lengths)} epochs {' and '.join(parts)}"
 
 
-def _independent(recipes: Sequence[Mapping[str, Any]]) -> Premise:
-    """Whether the user said which images belong together."""
+def audit_of(store: Store) -> Audited | None:
+    """What an audit found of the study's images, if there was one."""
+    return store.document(Audited) if store.holds(Audited) else None
+
+
+def _independent(recipes: Sequence[Mapping[str, Any]], audited: Audited | None) -> Premise:
+    """Whether images that belong together are kept together: the user says which do, an audit finds some."""
     tasks = [Spec.parse(task["name"]) for recipe in recipes if (task := recipe.get("task"))]
     told = [any(value for name, value in task.params if name in ("group", "groups")) for task in tasks]
+    if audited is not None and audited.torn:
+        torn = counted(audited.torn, "image or group", "images or groups")
+        return Premise("independent", False, f"no: {torn} in two parts, as {audited.place}/audit.html shows")
     if told and all(told):
         return Premise("independent", True, "yes: images of one group are on one side of every split")
+    if audited is not None:
+        return _by_audit(audited)
     own_images = any(name == "path" for task in tasks for name, _ in task.params)
     remedy = "run 'equipoise audit', and give group or groups in [task]"
     return Premise("independent", None, f"not checked: {remedy if own_images else 'the split is taken as it is'}")
+
+
+def _by_audit(audited: Audited) -> Premise:
+    """Of a study that says of no images that they belong together."""
+    found, remedies = [], []
+    if audited.copies:
+        found.append(f"{counted(audited.copies, 'image has', 'images have')} copies")
+        remedies.append(f"groups = '{audited.place}/groups.csv'")
+    if audited.group is not None:
+        found.append("file names tell of groups")
+        remedies.append(f"group = '{audited.group}'")
+    if not found:
+        return Premise("independent", True, "yes: the audit found neither copies nor groups")
+    words = f"no: {' and '.join(found)}; write {' and '.join(remedies)} in [task], in another folder (--out)"
+    return Premise("independent", False, words)
 
 
 def _unchanged(runs: Sequence[Run]) -> Premise:

@@ -1,6 +1,8 @@
 """5 · Records: what came out of each run, and the folder that keeps them."""
 
 from .analysis import Analysis
+from .audited import Audited
+from .confused import Confused, ConfusedPair
 from .convergence import Convergence, LongerRun
 from .damage import Damaged, explained
 from .documents import Compared, Comparison, MethodDocument, Opened, Opening, StudyDocument
@@ -11,8 +13,11 @@ from .store import Store, now
 __all__ = [
     "SCHEMA",
     "Analysis",
+    "Audited",
     "Compared",
     "Comparison",
+    "Confused",
+    "ConfusedPair",
     "Convergence",
     "Damaged",
     "LongerRun",

@@ -32,7 +32,9 @@ from ..core import EquipoiseError
 from ..core.files import checksum, sync_folder, write_whole
 from .analysis import Analysis
 from .arrays import Arrays, from_npz, to_npz
+from .audited import Audited
 from .checked_json import from_bytes, to_bytes
+from .confused import Confused
 from .convergence import Convergence
 from .damage import Damaged, explained
 from .documents import Comparison, Document, Opened, Opening, StudyDocument
@@ -58,6 +60,8 @@ REMEDIES = {
     Convergence.FILE: "'equipoise run' with the file of the study writes it again",
     Analysis.FILE: "'equipoise analyze' writes it again",
     Sensitivity.FILE: "'equipoise tune' writes it again",
+    Audited.FILE: "'equipoise report' writes it again where the audit is still there; or delete it",
+    Confused.FILE: "'equipoise report' writes it again where the images can be read",
     "verdict.json": "'equipoise report' writes it again",
 }
 

@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from equipoise.report import collect, print_verdict, render_markdown, write_report
-from equipoise.store import Convergence, LongerRun, Store
+from equipoise.store import Audited, Convergence, LongerRun, Store
 
 KEY = "1f" * 8
 
@@ -105,6 +105,36 @@ def test_groups_that_were_given_are_told(store, task, said):
         method["recipe"]["task"]["name"] = task
     store.write_json("study.json", study)
     assert words(collect(store))["independent"] == said
+
+
+@pytest.mark.parametrize(
+    ("task", "audited", "said"),
+    [
+        ("folder(path='x')", Audited("a", 0, 0, None), (True, "yes: the audit found neither copies nor groups")),
+        (
+            "folder(path='x')",
+            Audited("a", 1, 0, "(.+)_"),
+            (
+                False,
+                "no: 1 image has copies and file names tell of groups; write groups = 'a/groups.csv' and group = "
+                "'(.+)_' in [task], in another folder (--out)",
+            ),
+        ),
+        (
+            "folder(path='x', group='(.+)_')",
+            Audited("a", 3, 0, "(.+)_"),
+            (True, "yes: images of one group are on one side of every split"),
+        ),
+        (
+            "folder(path='x', group='(.+)_')",
+            Audited("a", 3, 2, None),
+            (False, "no: 2 images or groups in two parts, as a/audit.html shows"),
+        ),
+    ],
+)
+def test_what_an_audit_found_is_told(store, task, audited, said):
+    store.write(audited)
+    test_groups_that_were_given_are_told(store, task, said)
 
 
 def test_three_lines_under_the_verdict(eight):

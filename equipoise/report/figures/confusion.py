@@ -94,12 +94,17 @@ def _names(names: Sequence[str], side: float) -> list[Markup]:
 
 def worst_confusions(results: Collected, method: Method, most: int = 5) -> list[tuple[str, str, float, int]]:
     """(true class, predicted class, share of the true class, samples over all runs), the largest shares first."""
+    names = results.class_names
+    return [(names[true], names[other], share, n) for share, n, true, other in worst_pairs(method, most)]
+
+
+def worst_pairs(method: Method, most: int) -> list[tuple[float, int, int, int]]:
+    """(share of the true class, samples over all runs, true class, predicted class), the largest shares first."""
     totals: Counter[int] = Counter()
     for (true, _), n in method.confusion.items():
         totals[true] += n
     errors = [(n / totals[t], n, t, p) for (t, p), n in method.confusion.items() if t != p]
-    best = sorted(errors, key=lambda e: (-e[0], -e[1], e[2], e[3]))[:most]
-    return [(results.class_names[t], results.class_names[p], share, n) for share, n, t, p in best]
+    return sorted(errors, key=lambda e: (-e[0], -e[1], e[2], e[3]))[:most]
 
 
 def _worst_in_words(results: Collected, method: Method) -> str:

@@ -41,7 +41,8 @@ def rendered(template: str, scripts: Sequence[str], content: dict[str, Any]) -> 
         {"data": "", **content},
         style=Markup(style),
         script=Markup(script),
-        policy=f"default-src 'none'; style-src {_hash(style)}; script-src {_hash(script)}; form-action 'none'",
+        policy=f"default-src 'none'; img-src data:; style-src {_hash(style)}; script-src {_hash(script)}; "
+        "form-action 'none'",
     )
 
 

@@ -13,6 +13,7 @@ from .beyond import further, robustness, transfer
 from .calibration import calibration
 from .class_progress import progress
 from .classes import classes
+from .confused import confused
 from .representations import representations
 from .section import Section
 from .sensitivity import sensitivity
@@ -22,6 +23,7 @@ from .weights import alpha, weights
 
 SECTIONS: tuple[Callable[[Store, Collected], Section | None], ...] = (
     classes,
+    confused,
     training,
     calibration,
     unreadable,
