@@ -31,8 +31,13 @@ def note_confused(store: Store, collected: Collected) -> None:
     with suppress(EquipoiseError):  # nothing has finished, or the images have moved or changed: no pictures then
         method = best_method(collected)
         keys = tuple(run.key for run in method.runs if run.finished)
-        if has_place(method.recipe["task"]["name"]) and method.confusion and not _is_noted(store, keys):
+        if _of_own_images(method) and method.confusion and not _is_noted(store, keys):
             store.write(Confused(method.name, keys, _pairs(store, collected, method, keys)), indent=None)
+
+
+def _of_own_images(method: Method) -> bool:
+    task = method.recipe.get("task")
+    return bool(task) and has_place(task["name"])
 
 
 def _is_noted(store: Store, keys: tuple[str, ...]) -> bool:
