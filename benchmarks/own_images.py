@@ -1,13 +1,16 @@
 """A user's folder from the first look to a model in use, and whether what was promised came true.
 
-    EQUIPOISE_DATA=… python benchmarks/own_images.py make FOLDER [--images 5000]     # needs CIFAR-10
-    equipoise compare FOLDER/photos --minutes 10 --out FOLDER/runs
+    EQUIPOISE_DATA=… python benchmarks/own_images.py make FOLDER [--images 5000] [--seed 0]     # needs CIFAR-10
+    equipoise compare FOLDER/photos --minutes 10 --out FOLDER/runs --group '(.+)_[0-9]+'
     python benchmarks/own_images.py check FOLDER
 
-`make` writes real photographs of CIFAR-10, long-tailed (50 : 1), as PNG and JPEG with groups in their names, and plants
-in them 40 broken or odd files, 50 near-duplicates, and 5 % wrong labels. Kept back: photographs drawn at random with
-the labels of CIFAR (`kept/random`). `check` compares what the model's card promises with what `equipoise predict` gives
-on them, and counts how many of the planted files the audit found.
+`make` writes real photographs of CIFAR-10, long-tailed (50 : 1), as PNG and JPEG. Each is a group of one to three
+frames, `00012_00.png`, `00012_01.jpg`, …, as a shaking camera takes them. Planted are 40 broken files, 50
+near-duplicates, and 5 % wrong labels, which all frames of a group share. Kept back are other photographs with the
+labels of CIFAR: one frame of each (`kept/random`), and groups of three frames (`kept/groups`).
+
+`check` counts how many of the planted files the audit found, and compares what the model's card promises with what
+`equipoise predict` gives on the photographs that were kept back.
 """
 
 from __future__ import annotations
@@ -17,13 +20,18 @@ import csv
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from PIL import Image, ImageEnhance
 
-RATIO, WRONG, BROKEN, COPIES, KEPT = 50, 0.05, 40, 50, 1000
-SEED = 0
+RATIO, WRONG, BROKEN, COPIES = 50, 0.05, 40, 50
+KEPT, KEPT_GROUPS, FRAMES = 1000, 400, 3
+SHAKE = 2  # pixels that a frame is moved at most
+DOUBLES = ("duplicates", "two_classes", "two_parts")  # kinds of findings
 
 
 def main() -> None:
@@ -31,76 +39,118 @@ def main() -> None:
     parser.add_argument("what", choices=["make", "check"])
     parser.add_argument("folder", type=Path)
     parser.add_argument("--images", type=int, default=5_000)
+    parser.add_argument("--seed", type=int, default=0)
     asked = parser.parse_args()
-    make(asked.folder, asked.images) if asked.what == "make" else check(asked.folder)
+    make(asked.folder, asked.images, asked.seed) if asked.what == "make" else check(asked.folder)
 
 
-def make(folder: Path, number: int) -> None:
+def make(folder: Path, number: int, seed: int) -> None:
     from equipoise.data import load_task, long_tailed_counts
 
-    rng = np.random.default_rng(SEED)
+    rng = np.random.default_rng(seed)
+    frames = (1 + FRAMES) / 2  # of a group, on average
     share = sum(long_tailed_counts(10, 1000, RATIO)) / 1000
-    task = load_task("cifar10", imbalance="long_tailed", ratio=RATIO, valid=0, n_max=round(number / share))
-    names, photos = task.class_names, folder / "photos"
-    labels = task.train.labels.tolist()
+    task = load_task("cifar10", imbalance="long_tailed", ratio=RATIO, valid=0, n_max=round(number / share / frames))
+    names, photos, labels = task.class_names, folder / "photos", task.train.labels.tolist()
     wrong = set(rng.choice(len(labels), round(WRONG * len(labels)), replace=False).tolist())
-    planted: dict[str, list[str]] = {"wrong": [], "copies": [], "broken": []}
+    planted: dict[str, list[Path]] = {"wrong": [], "copies": [], "broken": []}
     written: list[Path] = []
     for i, (pixels, label) in enumerate(zip(task.train.images, labels, strict=True)):
         shown = (label + int(rng.integers(1, 10))) % 10 if i in wrong else label
-        path = photos / names[shown] / f"{i // 3:05}_{i % 3:02}.{'jpg' if i % 2 else 'png'}"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        Image.fromarray(pixels.permute(1, 2, 0).numpy()).save(path, **({"quality": 92} if i % 2 else {}))
-        written.append(path)
-        if i in wrong:
-            planted["wrong"].append(str(path.relative_to(photos)))
-    for n, i in enumerate(rng.choice(len(written), COPIES, replace=False)):
-        path = written[i].with_name(f"copy{n:03}.jpg")
-        changed = ImageEnhance.Brightness(Image.open(written[i]).convert("RGB")).enhance(float(rng.uniform(0.92, 1.08)))
-        changed.resize((36, 36)).save(path, quality=75)
-        planted["copies"].append(str(path.relative_to(photos)))
-    for n, i in enumerate(rng.choice(len(written), BROKEN, replace=False)):
-        path, content = written[i].with_name(f"broken{n:02}.jpg"), written[i].read_bytes()
-        damage = (
-            content[: len(content) // 3],
-            b"",
-            b"GIF89a" + content[:20],
-            bytes(rng.integers(0, 256, 300, np.uint8)),
-        )
-        path.write_bytes(damage[n % len(damage)])
-        planted["broken"].append(str(path.relative_to(photos)))
-    kept = rng.choice(len(task.test), KEPT, replace=False)
-    for i in kept.tolist():
-        path = folder / "kept" / "random" / names[int(task.test.labels[i])] / f"{i:05}.png"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        Image.fromarray(task.test.images[i].permute(1, 2, 0).numpy()).save(path)
-    (folder / "planted.json").write_text(json.dumps(planted, indent=1))
-    print(f"{len(written):,} photographs of {len(names)} classes, {len(wrong)} with wrong labels, in {photos}")
+        group = write_group(photos / names[shown], i, pixels.permute(1, 2, 0).numpy(), 1 + i % FRAMES, rng)
+        written += group
+        planted["wrong"] += group if i in wrong else []
+    planted["copies"] = [copied(written[i], n, rng) for n, i in enumerate(rng.choice(len(written), COPIES, False))]
+    planted["broken"] = [damaged(written[i], n, rng) for n, i in enumerate(rng.choice(len(written), BROKEN, False))]
+    kept = rng.choice(len(task.test), KEPT + KEPT_GROUPS, replace=False)
+    for n, i in enumerate(kept.tolist()):
+        part, size = ("random", 1) if n < KEPT else ("groups", FRAMES)
+        place = folder / "kept" / part / names[int(task.test.labels[i])]
+        write_group(place, i, task.test.images[i].permute(1, 2, 0).numpy(), size, rng)
+    lists = {what: [str(path.relative_to(photos)) for path in paths] for what, paths in planted.items()}
+    (folder / "planted.json").write_text(json.dumps(lists, indent=1))
+    print(f"{len(written):,} images of {len(labels):,} photographs and {len(names)} classes in {photos}; ", end="")
+    print(f"{len(planted['wrong'])} images have wrong labels")
+
+
+def write_group(folder: Path, group: int, photo: NDArray[np.uint8], frames: int, rng: Any) -> list[Path]:
+    """So many frames of a photograph (32, 32, 3), each of another place and brightness, by turns PNG and JPEG."""
+    folder.mkdir(parents=True, exist_ok=True)
+    paths, side = [], len(photo) - 2 * SHAKE
+    for n in range(frames):
+        left, top = rng.integers(0, 2 * SHAKE + 1, 2).tolist()
+        frame = Image.fromarray(photo).crop((left, top, left + side, top + side)).resize((len(photo), len(photo)))
+        frame = ImageEnhance.Brightness(frame).enhance(float(rng.uniform(0.85, 1.15)))
+        jpeg = (group + n) % 2
+        paths.append(folder / f"{group:05}_{n:02}.{'jpg' if jpeg else 'png'}")
+        frame.save(paths[-1], **({"quality": 92} if jpeg else {}))
+    return paths
+
+
+def copied(path: Path, number: int, rng: Any) -> Path:
+    """A near-duplicate: brighter or darker, resized, and encoded anew."""
+    copy = path.with_name(f"copy{number:03}.jpg")
+    changed = ImageEnhance.Brightness(Image.open(path).convert("RGB")).enhance(float(rng.uniform(0.92, 1.08)))
+    changed.resize((36, 36)).save(copy, quality=75)
+    return copy
+
+
+def damaged(path: Path, number: int, rng: Any) -> Path:
+    """A file that is cut, empty, of a wrong kind or of noise."""
+    broken, content = path.with_name(f"broken{number:02}.jpg"), path.read_bytes()
+    noise = bytes(rng.integers(0, 256, 300, np.uint8))
+    damage = (content[: len(content) // 3], b"", b"GIF89a" + content[:20], noise)
+    broken.write_bytes(damage[number % len(damage)])
+    return broken
 
 
 def check(folder: Path) -> None:
+    for line in (*found_by_audit(folder), *promised(folder)):
+        print(line)
+
+
+def found_by_audit(folder: Path) -> Iterator[str]:
     planted = json.loads((folder / "planted.json").read_text())
-    audit = json.loads((folder / "runs" / "audit" / "audit.json").read_text())
-    told = {name for finding in audit["findings"] for case in finding["cases"] for name in case["files"]}
-    kinds = {finding["kind"]: {n for case in finding["cases"] for n in case["files"]} for finding in audit["findings"]}
-    for what, names in planted.items():
-        print(f"{what:<8} {len(told & set(names)):>4} of {len(names)} are in the audit")
-    print("kinds of findings: " + ", ".join(f"{kind} ({len(names)} files)" for kind, names in kinds.items()))
+    notes = folder / "runs" / "audit"
+    findings = json.loads((notes / "audit.json").read_text())["findings"]
+    told = {f["kind"]: {name for case in f["cases"] for name in case["files"]} for f in findings}
+    with (notes / "leave_out.csv").open(newline="") as file:
+        unreadable = {row["path"] for row in csv.DictReader(file)}
+    doubles = set().union(*(told.get(kind, set()) for kind in DOUBLES))
+    for what, found in (("broken", unreadable), ("copies", doubles), ("wrong", told.get("labels", set()))):
+        hits = len(found & set(planted[what]))
+        yield f"{what:<7} {hits} of {len(planted[what])} are in the audit, which lists {len(found)} files there"
+
+
+def promised(folder: Path) -> Iterator[str]:
     model = folder / "runs" / "model"
-    for score in json.loads((model / "model.json").read_text())["description"].get("scores", []):
-        print(f"promised: {score}")
-    out = folder / "predicted.csv"
-    command = [sys.executable, "-m", "equipoise", "predict", model, folder / "kept" / "random", "--out", out]
-    subprocess.run([str(part) for part in command], check=True)
+    said = json.loads((model / "model.json").read_text())
+    score = said["scores"][said["metric"]]
+    low, high = 100 * score["low"], 100 * score["high"]
+    yield f"promised {100 * score['mean']:.1f} % {score['label']} ({low:.1f} to {high:.1f})"
+    for kept in ("random", "groups"):
+        value, spread, images = balanced_accuracy(model, folder / "kept" / kept)
+        verdict = "inside" if low <= value <= high else "below" if value < low else "above"
+        yield f"kept/{kept}: {images} images give {value:.1f} ± {spread:.1f} %, {verdict} what was promised"
+
+
+def balanced_accuracy(model: Path, images: Path) -> tuple[float, float, int]:
+    """What `equipoise predict` gets right, in per cent, with half of a 95 % interval over groups; and how many images.
+
+    The interval: the share that is right of each group is one observation.
+    """
+    out = images.parent / f"{images.name}.csv"
+    subprocess.run([sys.executable, "-m", "equipoise", "predict", model, images, "--out", out], check=True)
+    right: dict[str, dict[str, list[bool]]] = {}
     with out.open(newline="") as file:
         rows = list(csv.DictReader(file))
-    right: dict[str, list[bool]] = {}
     for row in rows:
-        path = Path(row.get("path") or row["file"])
-        right.setdefault(path.parent.name, []).append(row.get("prediction", row.get("class")) == path.parent.name)
-    recalls = np.array([np.mean(values) for values in right.values()])
-    spread = np.sqrt(sum(np.var(v) / len(v) for v in right.values())) / len(recalls)
-    print(f"kept back: {len(rows)} images, balanced accuracy {100 * recalls.mean():.1f} ± {196 * spread:.1f} %")
+        path = Path(row["image"])
+        groups = right.setdefault(path.parent.name, {})
+        groups.setdefault(path.stem.partition("_")[0], []).append(row["prediction"] == path.parent.name)
+    shares = [np.array([np.mean(frames) for frames in groups.values()]) for groups in right.values()]
+    spread = np.sqrt(sum(each.var(ddof=1) / len(each) for each in shares)) / len(shares)
+    return 100 * float(np.mean([each.mean() for each in shares])), 196 * float(spread), len(rows)
 
 
 if __name__ == "__main__":

@@ -2,12 +2,14 @@
 
 Small views are compared after their brightness and contrast are taken away. Every pair is looked at: 63 low frequencies
 of each view are a vector of length 1, so that a matrix product gives all likenesses at once. What is alike there is
-compared pixel by pixel. From the vectors the mean of all images is taken away first: where all images resemble each
-other, as X-rays do, what counts is how they differ from that.
+compared once more, in 8 × 8 places and pixel by pixel: JPEG spoils what is fine and leaves what is coarse, so the
+coarse must be very much alike and the fine only rather. The mean of all images is taken away first: where all images
+resemble each other, as X-rays do, what counts is how they differ from that.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,19 +18,22 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 from torch import Tensor
+from torch.nn.functional import avg_pool2d, normalize
 
 from ..core.progress import Progress
 from .look import SIDE, Seen
 
 FREQUENCIES = 8
-ALIKE_VECTORS = 0.95  # cosine; a first choice, of which little is lost
-ALIKE_VIEWS = 0.99  # correlation of all pixels; copies by JPEG at quality 70 are above 0.996
-ALIKE_BEYOND_MEAN = 0.97  # the same after the mean image is taken away
+PLACES = 8  # coarse views are 8 × 8
+# cosines, chosen on CIFAR-10: docs/results/own_images.md
+ALIKE_VECTORS = 0.97
+ALIKE_COARSE = 0.98
+ALIKE_FINE = 0.95
 SAME_SHAPE = 0.06  # of the logarithm of width over height
 FLAT = 3.0  # levels: of views with less contrast than this nothing can be said
 FEW = 50  # images whose mean says nothing
 BLOCK = 2048  # of so many images all pairs are looked at together: at most 4 million, 200 MB
-AT_ONCE = 4_000  # pairs whose pixels are compared at a time: 200 MB
+AT_ONCE = 2_000  # pairs whose pixels are compared at a time: 100 MB
 
 
 @dataclass(frozen=True)
@@ -59,9 +64,11 @@ def near_pairs(views: NDArray[np.uint8], shapes: Tensor, device: torch.device, p
     """Pairs (P, 2) of indices of views that show the same. Of many that are all alike, as many as join them."""
     if len(views) < 2:
         return torch.empty(0, 2, dtype=torch.int64)
-    pixels, contrast = _standardised(views, device)
-    vectors, beyond = _low_frequencies(views, device), _mean(pixels)
-    vectors = torch.nn.functional.normalize(vectors - _mean(vectors), dim=1)
+    small = torch.from_numpy(views).to(device)
+    means = _mean(_coarse, small), _mean(_fine, small)
+    contrast = torch.cat([part.flatten(1).float().std(1) for part in small.split(BLOCK)])
+    vectors = torch.cat([_low_frequencies(part) for part in small.split(BLOCK)]) - _mean(_low_frequencies, small)
+    vectors = normalize(vectors, dim=1)
     vectors[contrast < FLAT] = 0  # like nothing
     shapes = shapes.to(device)
     joined = Joined(len(vectors), device)
@@ -71,7 +78,7 @@ def near_pairs(views: NDArray[np.uint8], shapes: Tensor, device: torch.device, p
             close = (likeness >= ALIKE_VECTORS).nonzero() + likeness.new_tensor([start, other], dtype=torch.int64)
             close = joined.unknown(close[close[:, 0] < close[:, 1]])
             for part in close.split(AT_ONCE):
-                joined.add(_verified(joined.unknown(part), pixels, beyond, shapes))
+                joined.add(_verified(joined.unknown(part), small, means, shapes))
         progress("comparing images", min(start + BLOCK, len(vectors)), len(vectors))
     return joined.pairs
 
@@ -97,44 +104,38 @@ class Joined:
             self.groups = groups.to(self.groups.device)
 
 
-def _verified(pairs: Tensor, pixels: Tensor, mean: Tensor, shapes: Tensor) -> Tensor:
-    """The pairs that are alike pixel by pixel and of one shape."""
-    a, b = pixels[pairs[:, 0]].float(), pixels[pairs[:, 1]].float()
-    alike = (a * b).sum(1) >= ALIKE_VIEWS
-    alike &= torch.cosine_similarity(a - mean, b - mean) >= ALIKE_BEYOND_MEAN
-    alike &= (shapes[pairs[:, 0]] - shapes[pairs[:, 1]]).abs() <= SAME_SHAPE
+def _verified(pairs: Tensor, views: Tensor, means: tuple[Tensor, Tensor], shapes: Tensor) -> Tensor:
+    """The pairs that are alike in coarse and in fine, and of one shape."""
+    i, j = pairs.T
+    alike = (shapes[i] - shapes[j]).abs() <= SAME_SHAPE
+    for described, mean, least in ((_coarse, means[0], ALIKE_COARSE), (_fine, means[1], ALIKE_FINE)):
+        a, b = described(views[i]) - mean, described(views[j]) - mean
+        alike &= torch.cosine_similarity(a, b) >= least
     return pairs[alike]
 
 
-def _standardised(views: NDArray[np.uint8], device: torch.device) -> tuple[Tensor, Tensor]:
-    """(N, pixels) in half precision, each less its mean and of length 1, and the contrast (N,) that they had."""
-    number, pixels = len(views), views[0].size
-    out = torch.empty(number, pixels, dtype=torch.float16, device=device)
-    length = torch.empty(number, device=device)
-    for start in range(0, number, BLOCK):
-        part = torch.from_numpy(views[start : start + BLOCK]).to(device).flatten(1).float()
-        part -= part.mean(1, keepdim=True)
-        length[start : start + BLOCK] = part.norm(dim=1)
-        out[start : start + BLOCK] = torch.nn.functional.normalize(part, dim=1).half()
-    return out, length / pixels**0.5
+def _fine(views: Tensor) -> Tensor:
+    """All pixels (N, side · side · 3) of views, each view less its mean and of length 1."""
+    pixels = views.flatten(1).float()
+    return normalize(pixels - pixels.mean(1, keepdim=True), dim=1)
 
 
-def _low_frequencies(views: NDArray[np.uint8], device: torch.device) -> Tensor:
-    """The first 8 × 8 cosine waves of each view's brightness, without the constant one; of length 1."""
+def _coarse(views: Tensor) -> Tensor:
+    """The same of 8 × 8 places."""
+    return _fine(avg_pool2d(views.permute(0, 3, 1, 2).float(), SIDE // PLACES))
+
+
+def _low_frequencies(views: Tensor) -> Tensor:
+    """The first 8 × 8 cosine waves (N, 63) of each view's brightness, without the constant one; of length 1."""
     place, wave = np.arange(SIDE), np.arange(FREQUENCIES)[:, None]
-    waves = torch.tensor(np.cos(np.pi * wave * (place + 0.5) / SIDE), dtype=torch.float32, device=device)
-    out = torch.empty(len(views), FREQUENCIES**2 - 1, device=device)
-    for start in range(0, len(views), BLOCK):
-        grey = torch.from_numpy(views[start : start + BLOCK]).to(device).float().mean(3)
-        out[start : start + BLOCK] = (waves @ grey @ waves.T).flatten(1)[:, 1:]
-    return torch.nn.functional.normalize(out, dim=1)
+    waves = torch.tensor(np.cos(np.pi * wave * (place + 0.5) / SIDE), dtype=torch.float32, device=views.device)
+    return normalize((waves @ views.float().mean(3) @ waves.T).flatten(1)[:, 1:], dim=1)
 
 
-def _mean(vectors: Tensor) -> Tensor:
-    """The mean over images, summed in float32; 0 of a few, where it would say nothing."""
-    if len(vectors) < FEW:
-        return torch.zeros(vectors.shape[1], device=vectors.device)
-    return torch.stack([part.float().sum(0) for part in vectors.split(BLOCK)]).sum(0) / len(vectors)
+def _mean(described: Callable[[Tensor], Tensor], views: Tensor) -> Tensor:
+    """The mean over images; 0 of a few, where it would say nothing."""
+    total = torch.stack([described(part).sum(0) for part in views.split(BLOCK)]).sum(0)
+    return total / len(views) if len(views) >= FEW else torch.zeros_like(total)
 
 
 def _shapes(found: list[Seen]) -> Tensor:

@@ -1,11 +1,15 @@
 """All pairs are compared, in blocks; and sets are joined."""
 
+import io
+
 import numpy as np
+import pytest
 import torch
 
 from equipoise.auditing import duplicates
 from equipoise.auditing.duplicates import components, near_pairs
 
+Image = pytest.importorskip("PIL.Image")
 CPU = torch.device("cpu")
 
 
@@ -20,6 +24,13 @@ def smooth(rng, n):
     return fine.permute(0, 2, 3, 1).round().to(torch.uint8).numpy()
 
 
+def through_jpeg(photo):
+    """As a file of 36 × 36 pixels and quality 75, and small again."""
+    file = io.BytesIO()
+    Image.fromarray(photo).resize((36, 36)).save(file, "JPEG", quality=75)
+    return np.asarray(Image.open(file).resize((24, 24), Image.Resampling.BILINEAR))
+
+
 def test_copies_are_found_in_any_block(monkeypatch):
     rng = np.random.default_rng(0)
     views = smooth(rng, 300)
@@ -32,6 +43,17 @@ def test_copies_are_found_in_any_block(monkeypatch):
         assert {tuple(pair) for pair in pairs.tolist()} == expected
     other_shape = torch.cat((torch.zeros(300), torch.ones(40)))
     assert not len(near_pairs(every, other_shape, CPU, silent)), "images of another shape are other images"
+
+
+def test_jpeg_at_a_small_size_hides_no_copy():
+    """Detail that JPEG took away does not make another image; another image of the same kind is one."""
+    rng = np.random.default_rng(0)
+    views = smooth(rng, 60)
+    pale = 0.8 * views.mean(3, keepdims=True) + 0.2 * views
+    photos = np.clip(pale + rng.normal(0, 5, (60, 24, 24, 1)), 0, 255).astype(np.uint8)
+    copies = np.stack([through_jpeg(photo) for photo in photos])
+    pairs = near_pairs(np.concatenate([photos, copies]), torch.zeros(120), CPU, silent)
+    assert {tuple(pair) for pair in pairs.tolist()} == {(i, 60 + i) for i in range(60)}
 
 
 def test_of_many_alike_few_pairs_are_looked_at(monkeypatch):
