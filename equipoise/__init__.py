@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from .deploy import TrainedModel as TrainedModel
     from .deploy import predict as predict
     from .front import Results as Results
+    from .front import board as board
+    from .front import combine as combine
     from .front import compare as compare
     from .front import list_methods as list_methods
     from .front import run as run
@@ -35,6 +37,8 @@ _NAMES = {
     "Study": "study",
     "TrainedModel": "deploy",
     "audit": "auditing",
+    "board": "front",
+    "combine": "front",
     "compare": "front",
     "create_model": "models",
     "improve": "improvement",

@@ -43,6 +43,8 @@ from .representations.sparsity import nonzero_share
 from .representations.spectra import class_centroids, singular_values
 from .representations.transfer import LinearProbe, linear_probe
 from .statistics.bootstrap import bootstrap_interval
+from .statistics.combined import Combined, combine_scores, mean_effect
+from .statistics.signed_rank import signed_rank_test
 from .statistics.tests import holm, mean_interval, power_note, seeds_needed, sign_flip_test, smallest_n_for_claim
 from .statistics.variance import NestedVariance, VarianceSplit, nested_variance, variance_split
 from .statistics.verdict import MethodResult, Verdict, compare
@@ -52,6 +54,7 @@ __all__ = [
     "METRICS",
     "Agreement",
     "ClassSeparation",
+    "Combined",
     "CosineDistances",
     "Dendrogram",
     "LinearProbe",
@@ -76,6 +79,7 @@ __all__ = [
     "class_separation",
     "classification_ratio",
     "classwise_calibration_error",
+    "combine_scores",
     "compare",
     "confusion_matrix",
     "cosine_distances",
@@ -99,6 +103,7 @@ __all__ = [
     "log_softmax",
     "macro_f1",
     "mean_corruption_error",
+    "mean_effect",
     "mean_interval",
     "modal_prediction",
     "negative_log_likelihood",
@@ -112,6 +117,7 @@ __all__ = [
     "sigmoid_log_probabilities",
     "sigmoid_probabilities",
     "sign_flip_test",
+    "signed_rank_test",
     "singular_values",
     "smallest_n_for_claim",
     "subset_logits",

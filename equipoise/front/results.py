@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cached_property
 from html import escape
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,7 @@ from ..study import TrainedNetwork, best_device, trained_network
 from .audited import note_audit
 from .confused import note_confused
 from .model import best_method, median_run, model_of_run
+from .tables import frame, html_table
 
 COLUMNS = ("method", "tier", "n", "mean", "low", "high", "difference", "diff_low", "diff_high", "p_holm", "standing")
 
@@ -63,13 +63,7 @@ class Results:
 
     def to_frame(self) -> Any:
         """The rows as a pandas DataFrame."""
-        try:
-            pandas = import_module("pandas")
-        except ImportError:
-            raise EquipoiseError(
-                "to_frame needs pandas: pip install pandas; `rows` has the same as plain data"
-            ) from None
-        return pandas.DataFrame(self.rows, columns=list(COLUMNS))
+        return frame(self.rows, COLUMNS)
 
     def per_class(self) -> dict[str, dict[str, Estimate]]:
         """Recall of each class by method: the mean over seeds with its interval."""
@@ -127,11 +121,6 @@ class Results:
 
     def _repr_html_(self) -> str:
         table = ranked_table(self.collected)
-        head = "".join(f"<th>{escape(column.title)}</th>" for column in table.columns)
-        body = "".join(
-            "<tr>" + "".join(f"<td>{escape(str(cell))}</td>" for cell in row.cells) + "</tr>"
-            for _, rows in table.tiers()
-            for row in rows
-        )
+        rows = [row.cells for _, rows in table.tiers() for row in rows]
         answer = " ".join(map(escape, self.collected.answer))
-        return f"<p>{answer}</p><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        return f"<p>{answer}</p>" + html_table((column.title for column in table.columns), rows)

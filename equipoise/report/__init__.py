@@ -4,8 +4,13 @@ from ..core.extras import require
 
 require("a report", "scipy", "jinja2", "rich")
 
+from .board import Board, Refused, make_board
 from .collect import collect
 from .collected import Collected, Estimate, Method, Run
+from .combination import Combination, combine_studies
+from .render.board import print_board, render_board, write_board
+from .render.combined import print_combined, render_combined, write_combined
+from .render.combined_words import sentences
 from .render.latex import render_latex
 from .render.markdown import render_grid, render_markdown
 from .render.page import render_page
@@ -18,20 +23,29 @@ from .status import Status, print_status, status_of
 
 __all__ = [
     "SECTIONS",
+    "Board",
     "Collected",
+    "Combination",
     "Estimate",
     "Grid",
     "Method",
+    "Refused",
     "Run",
     "Section",
     "Status",
     "class_table",
     "collect",
+    "combine_studies",
+    "make_board",
     "paper_table",
+    "print_board",
+    "print_combined",
     "print_grid",
     "print_status",
     "print_verdict",
     "ranked_table",
+    "render_board",
+    "render_combined",
     "render_grid",
     "render_latex",
     "render_markdown",
@@ -39,11 +53,14 @@ __all__ = [
     "results_csv",
     "seal_notes",
     "sections_of",
+    "sentences",
     "status_of",
     "still_to_do",
     "table_by_ratio",
     "table_csv",
     "terminal_table",
+    "write_board",
     "write_by_ratio",
+    "write_combined",
     "write_report",
 ]

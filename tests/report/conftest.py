@@ -6,6 +6,7 @@ import hashlib
 import shutil
 import sys
 from collections.abc import Iterable
+from dataclasses import replace
 from types import ModuleType
 
 import numpy as np
@@ -109,6 +110,18 @@ def make_store(path, seeds: int = 6) -> Store:
     return store
 
 
+def elsewhere(results, name, shift=0.0, methods=None, **task):
+    """The same study on other data: every method but the baseline is `shift` better there."""
+
+    def moved(method):
+        gain = 0.0 if method.is_baseline else shift
+        runs = [replace(run, metrics={n: v + gain for n, v in run.metrics.items()}) for run in method.runs]
+        return replace(method, recipe={**method.recipe, "task": {"name": name, **task}}, runs=tuple(runs))
+
+    kept = [m for m in results.methods if methods is None or m.name in methods]
+    return replace(results, name=f"study of {name.partition('(')[0]}", methods=tuple(map(moved, kept)))
+
+
 def page_of(store: Store) -> str:
     """The page as `write_report` writes it."""
     results = collect(store)
@@ -189,7 +202,7 @@ class Imagined(Store):
 VALID_CURVES = tuple(f"valid_{name}" for name in METRICS)
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def demo() -> ModuleType:
     """This file: what the stores are made of, for tests to compute their own numbers from."""
     return sys.modules[__name__]

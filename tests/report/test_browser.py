@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from equipoise.report import collect, write_report
+from equipoise.report import collect, combine_studies, make_board, write_board, write_combined, write_report
 from equipoise.store import Store
 from equipoise.study import How, Study
 from equipoise.study.run.job import do, jobs_of
@@ -329,3 +329,32 @@ def test_a_page_of_a_hundred_runs_works(visit, demo, tmp_path):
     assert len(names(page)) == 20
     assert page.locator("#pair figure").count() == 3
     assert len(json.loads(page.locator("#data").text_content())["pairs"]) == 190
+
+
+@pytest.mark.parametrize("width", [1400, 390])
+def test_several_data_sets_on_one_page(visit, eight, demo, tmp_path, width):
+    others = [demo.elsewhere(eight, name, shift) for name, shift in (("svhn", 0.02), ("cifar10", -0.01))]
+    page = visit(width, path=write_combined(combine_studies([eight, *others]), tmp_path))
+    assert page.locator("h1").inner_text() == "3 methods against plain on 3 data sets"
+    methods = page.locator("#methods tbody th")
+    page.locator("#methods thead button", has_text="Method").click()
+    assert methods.all_inner_texts() == sorted(methods.all_inner_texts())
+    page.locator("summary").click()
+    assert page.locator("#data figure svg").count() == 3
+    assert page.evaluate("document.documentElement.scrollWidth") == width
+
+
+@pytest.mark.parametrize("width", [1400, 390])
+def test_a_board(visit, eight, demo, tmp_path, width):
+    page = visit(
+        width, path=write_board(make_board([eight, demo.elsewhere(eight, HOSTILE.replace("/", ""))]), tmp_path)
+    )
+    rows = page.locator("#ranked tbody tr:visible")
+    page.locator("th.c-balanced_accuracy button").click()
+    scores = [float(cell.split()[0]) for cell in page.locator("td.c-balanced_accuracy").all_inner_texts()]
+    assert scores == sorted(scores, reverse=True) and rows.count() == len(scores)
+    page.get_by_label("Filter").fill("ldam digits")
+    assert rows.count() == 1
+    page.locator("summary").click()
+    assert page.locator("details li").count() == 4
+    assert page.evaluate("[window.broken, document.documentElement.scrollWidth]") == [None, width]

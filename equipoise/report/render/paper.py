@@ -53,7 +53,7 @@ def table_by_ratio(studies: Sequence[Collected]) -> Grid:
     """
     if not studies:
         raise EquipoiseError("a table by ratio needs at least one study")
-    metric = _one_metric(studies)
+    metric = one_metric(studies)
     columns: dict[str, dict[str, Method]] = {}
     for results in studies:
         for method in results.methods:
@@ -72,7 +72,7 @@ def table_by_ratio(studies: Sequence[Collected]) -> Grid:
     return Grid("by_ratio", caption, header, _sides(len(ordered)), tuple(rows))
 
 
-def _one_metric(studies: Sequence[Collected]) -> str:
+def one_metric(studies: Sequence[Collected]) -> str:
     metrics = dict.fromkeys(results.metric for results in studies)
     if len(metrics) > 1:
         raise EquipoiseError(f"the studies are judged by unlike metrics, {', '.join(metrics)}: give studies of one")

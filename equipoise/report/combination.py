@@ -1,0 +1,201 @@
+"""Several studies of the same methods, put together: from what each collected to what all of them say."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from ..analysis import smallest_n_for_claim
+from ..analysis.statistics.combined import LEAST, Combined, combine_scores
+from ..core import EquipoiseError
+from ..core.words import counted
+from .collected import Collected, Method
+from .data import recipe_of_data
+from .premises import ACCEPTED
+from .render.paper import one_metric
+from .titles import data_name, data_title, network_name
+
+
+@dataclass(frozen=True)
+class DataSet:
+    """One of the settings that are put together: a data set, an imbalance ratio or a network, by its `name`.
+
+    `methods` are those of all studies that were made of it.
+    """
+
+    name: str
+    studies: tuple[str, ...]
+    baseline: Method
+    methods: tuple[Method, ...]
+
+    @property
+    def seeds(self) -> int:
+        """Finished runs of the baseline."""
+        return sum(run.finished for run in self.baseline.runs)
+
+    @property
+    def classes(self) -> int:
+        return next((len(run.record.class_names) for run in self.baseline.runs if run.record), 0)
+
+
+@dataclass(frozen=True)
+class Combination:
+    """What several data sets say together. `left_out` are studies that do not count, with the reason."""
+
+    data: tuple[DataSet, ...]
+    found: Combined
+    left_out: tuple[tuple[str, str], ...]
+    notices: tuple[str, ...]
+
+
+def combine_studies(studies: Sequence[Collected], baseline: str | None = None) -> Combination:
+    """Put studies together that compare the same methods; `baseline` is by default that of the studies.
+
+    Studies of one data set, network and training are one data set here, with the methods of all of them.
+    """
+    if not studies:
+        raise EquipoiseError("there is no study to combine; give the folders that 'equipoise run' wrote")
+    metric, baseline = one_metric(studies), baseline or _one_baseline(studies)
+    left_out = tuple((results.name, reason) for results in studies if (reason := _unfit(results, baseline)))
+    fit = [results for results in studies if not _unfit(results, baseline)]
+    if not fit:
+        reasons = "; ".join(f"{name}: {reason}" for name, reason in left_out)
+        raise EquipoiseError(f"none of the studies can be combined. {reasons}")
+    data = _data_sets(fit, baseline)
+    found = combine_scores({each.name: _scores(each, metric) for each in data}, baseline, metric=metric)
+    return Combination(data, found, left_out, tuple(_notices(data, found)))
+
+
+def _one_baseline(studies: Sequence[Collected]) -> str:
+    names = list(dict.fromkeys(results.baseline for results in studies))
+    if len(names) > 1:
+        raise EquipoiseError(
+            f"the studies have unlike baselines, {', '.join(names)}: say which method all are compared with, "
+            f"such as --baseline {names[0]} (in Python baseline={names[0]!r})"
+        )
+    return names[0]
+
+
+def _unfit(results: Collected, baseline: str) -> str:
+    """Why a study cannot count; empty where it can."""
+    method = next((m for m in results.methods if m.name == baseline), None)
+    if method is None:
+        return f"it has no method {baseline}"
+    if not any(run.finished for run in method.runs):
+        return f"no run of {baseline} has finished"
+    if results.verdict.broken and ACCEPTED not in results.verdict.broken:
+        return "its training has not converged, so its differences are no evidence"
+    return ""
+
+
+def _data_sets(studies: Sequence[Collected], baseline: str) -> tuple[DataSet, ...]:
+    """The studies by what they are about: one baseline recipe is one data set."""
+    groups: dict[str, list[Collected]] = {}
+    for results in studies:
+        recipe = recipe_of_data(_method(results, baseline).recipe)
+        groups.setdefault(json.dumps(recipe, sort_keys=True), []).append(results)
+    names = _names([(_method(of_one[0], baseline), of_one) for of_one in groups.values()])
+    return tuple(_data_set(name, of_one, baseline) for name, of_one in zip(names, groups.values(), strict=True))
+
+
+def _data_set(name: str, studies: Sequence[Collected], baseline: str) -> DataSet:
+    methods: dict[str, Method] = {}
+    for results in studies:
+        for method in results.methods:
+            if method.name in methods and method.name != baseline:
+                raise EquipoiseError(f"two of the studies have {method.name} on {name}; give one of them")
+            methods.setdefault(method.name, method)
+    return DataSet(name, tuple(r.name for r in studies), methods[baseline], tuple(methods.values()))
+
+
+def _names(settings: Sequence[tuple[Method, Sequence[Collected]]]) -> list[str]:
+    """What to call each: its data; where that is not enough, also its network, then its studies, then a number."""
+    recipes = [method.recipe for method, _ in settings]
+    names = [data_title(recipe) for recipe in recipes]
+    for more in (
+        [network_name(recipe) for recipe in recipes],
+        ["+".join(results.name for results in of_one) for _, of_one in settings],
+        [str(place) for place in range(1, len(recipes) + 1)],
+    ):
+        count = Counter(names)
+        if len(count) == len(names):
+            break
+        names = [f"{name}, {word}" if count[name] > 1 else name for name, word in zip(names, more, strict=True)]
+    return names
+
+
+def _method(results: Collected, name: str) -> Method:
+    return next(method for method in results.methods if method.name == name)
+
+
+def _scores(data: DataSet, metric: str) -> dict[str, list[float]]:
+    """Of each method, one for each seed that any has; nan where there is none."""
+    known = {m.name: {run.seed: run.metrics[metric] for run in m.runs if run.finished} for m in data.methods}
+    seeds = sorted({seed for of_method in known.values() for seed in of_method})
+    return {name: [of_method.get(seed, math.nan) for seed in seeds] for name, of_method in known.items()}
+
+
+def _notices(data: Sequence[DataSet], found: Combined) -> list[str]:
+    """What a reader must know before believing the answer."""
+    return [*_too_few(len(data), found), *_missing(data), *_shared_images(data), *_unlike_recipes(data, found.baseline)]
+
+
+def _too_few(count: int, found: Combined) -> list[str]:
+    pairs = sum(pair.n > 0 for pair in found.pairs)
+    least = smallest_n_for_claim(found.alpha, max(pairs, 1))
+    if count < LEAST:
+        return [
+            f"{counted(count, 'data set')} cannot tell what to expect of another one: from {LEAST} on, a mean over "
+            f"data sets has an interval, and from {least} on Wilcoxon’s test can tell two methods apart. What each "
+            "data set says by itself stands below."
+        ]
+    if count < least:
+        return [
+            f"{counted(count, 'data set')} cannot tell any two methods apart by Wilcoxon’s test, whose least p is then "
+            f"{2.0 ** (1 - count):.2g}: after Holm over {counted(pairs, 'pair')} that takes {least}. The means over "
+            "data sets rest on another test."
+        ]
+    return []
+
+
+def _missing(data: Sequence[DataSet]) -> list[str]:
+    """Methods that are not everywhere."""
+    names = dict.fromkeys(method.name for each in data for method in each.methods)
+    notes = []
+    for name in names:
+        absent = [each.name for each in data if all(method.name != name for method in each.methods)]
+        if absent:
+            there = len(data) - len(absent)
+            notes.append(f"{name} is in {there} of {len(data)} data sets; it is missing in {'; '.join(absent)}.")
+    more = "A method counts where it is, and ranks are over the data sets that have all methods."
+    return [" ".join([*notes, more])] if notes else []
+
+
+def _shared_images(data: Sequence[DataSet]) -> list[str]:
+    count = Counter(data_name(each.baseline.recipe) for each in data)
+    shared = [f"{times} of the {len(data)} are of {name}" for name, times in count.items() if times > 1]
+    if not shared:
+        return []
+    return [
+        f"{' and '.join(shared)}, so they share images and are not independent: what is said holds for further "
+        "settings like these, and is less sure for other images."
+    ]
+
+
+def _unlike_recipes(data: Sequence[DataSet], baseline: str) -> list[str]:
+    """Methods of one name whose recipe, against the baseline's, is not the same everywhere."""
+    changes: dict[str, list[Mapping[str, str]]] = {}
+    for each in data:
+        for method in each.methods:
+            if method.name != baseline:
+                changes.setdefault(method.name, []).append({dial: mine for dial, _, mine in method.changes})
+    notes = []
+    for name, of_method in changes.items():
+        dials = dict.fromkeys(dial for change in of_method for dial in change)
+        unlike = [dial for dial in dials if len({change.get(dial) for change in of_method}) > 1]
+        if unlike:
+            notes.append(f"{name} is not the same everywhere: it differs in {', '.join(unlike)}.")
+    return notes

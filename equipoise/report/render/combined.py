@@ -1,0 +1,137 @@
+"""combined.html, combined.csv and combined.json of several studies, and the same on a terminal."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from pathlib import Path
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from ...core.files import write_whole
+from ...core.words import counted
+from ...store import explained
+from ..combination import Combination
+from ..figures.combined import effect_plot, effect_words, forest_plot, rank_plot
+from ..sections.section import Sorted
+from .combined_tables import combined_csv, data_table, method_table, pair_matrix
+from .combined_words import sentences
+from .shell import rendered
+from .svg import both
+from .tables import Cell
+from .words import UNKNOWN, interval, number, p_value, title_of
+
+
+def title(combination: Combination) -> str:
+    found = combination.found
+    others = len(found.methods) - 1
+    return f"{counted(others, 'method')} against {found.baseline} on {counted(len(found.data), 'data set')}"
+
+
+def render_combined(combination: Combination) -> str:
+    """The page, which needs nothing else. All text is escaped."""
+    found, ranks = combination.found, both(partial(rank_plot, combination.found))
+    contents = [("methods", "Methods"), ("data", "Data sets"), ("pairs", "Pairs")]
+    contents += [*([("ranks", "Ranks")] if ranks else []), ("sources", "Sources")]
+    content = {
+        "title": title(combination),
+        "name": "several data sets",
+        "contents": contents,
+        "sentences": sentences(found),
+        "facts": _facts(combination),
+        "notices": combination.notices,
+        "effects": both(partial(effect_plot, found)),
+        "method_table": method_table(found),
+        "data_table": data_table(found),
+        "forests": [figure for method in found.methods if (figure := forest_plot(found, method))],
+        "pair_matrix": pair_matrix(found),
+        "pairs": len(found.pairs),
+        "alpha": found.alpha,
+        "ranks": ranks,
+        "sources": _sources(combination),
+        "left_out": combination.left_out,
+    }
+    return rendered("combined.html", ("page.js",), content)
+
+
+def _facts(combination: Combination) -> list[tuple[str, str]]:
+    seeds = [data.seeds for data in combination.data]
+    span = str(min(seeds)) if min(seeds) == max(seeds) else f"{min(seeds)} to {max(seeds)}"
+    return [
+        ("Data sets", "; ".join(combination.found.data)),
+        ("Judged by", title_of(combination.found.metric).lower()),
+        ("Seeds on each", span),
+    ]
+
+
+def _sources(combination: Combination) -> Sorted:
+    rows = [
+        [
+            Cell(data.name, sort=data.name),
+            Cell(", ".join(data.studies), sort=data.studies[0]),
+            Cell(str(data.classes), sort=data.classes),
+            Cell(str(data.seeds), sort=data.seeds),
+            Cell(str(len(data.methods)), sort=len(data.methods)),
+        ]
+        for data in combination.data
+    ]
+    header = ["Data set", "Study", "Classes", "Runs of the baseline", "Methods"]
+    return Sorted(header, rows, "The studies that count", texts=2)
+
+
+def write_combined(combination: Combination, folder: Path) -> Path:
+    """Write combined.html, combined.csv and combined.json into `folder`; returns the page's path."""
+    plain = {
+        **combination.found.to_dict(),
+        "sentences": sentences(combination.found),
+        "notices": combination.notices,
+        "left_out": dict(combination.left_out),
+        "studies": {data.name: data.studies for data in combination.data},
+    }
+    contents = {
+        "json": json.dumps(plain, ensure_ascii=False, indent=1, allow_nan=False) + "\n",
+        "csv": combined_csv(combination.found),
+        "html": render_combined(combination),
+    }
+    with explained(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        for kind, text in contents.items():
+            write_whole(folder / f"combined.{kind}", text.encode("utf-8", "backslashreplace"))
+    return folder / "combined.html"
+
+
+def print_combined(combination: Combination, console: Console) -> None:
+    """The table of methods, the sentences, and what to know before believing them."""
+    console.print(Text(title(combination), style="bold"))
+    console.print()
+    console.print(_terminal_table(combination))
+    console.print()
+    for sentence in (*sentences(combination.found), *combination.notices):
+        console.print(Text(f"• {sentence}"))
+    for name, reason in combination.left_out:
+        console.print(Text(f"• {name} does not count: {reason}.", style="yellow"))
+
+
+def _terminal_table(combination: Combination) -> Table:
+    found = combination.found
+    table = Table(box=box.SIMPLE_HEAD, padding=0, show_edge=False)
+    for heading in ("method", "data sets", f"mean Δ to {found.baseline}", "p", "a further one", "rank", "standing"):
+        text = heading in ("method", "standing")
+        table.add_column(Text(heading), justify="left" if text else "right", no_wrap=True)
+    for method in found.methods:
+        style = {"better": "bold green", "worse": "red", "baseline": "cyan"}.get(method.standing, "")
+        known = bool(method.effects)
+        further = interval(method.next_low, method.next_high, found.metric, sign=True) if known else UNKNOWN
+        table.add_row(
+            Text(method.name, style=style),
+            Text(str(len(method.effects)) if known else UNKNOWN),
+            Text(effect_words(method, found.metric) if known else UNKNOWN, style=style),
+            Text(p_value(method.p_holm)),
+            Text(further, style="dim"),
+            Text(number(method.rank, 1)),
+            Text(method.standing, style=style),
+        )
+    return table
