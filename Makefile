@@ -6,7 +6,7 @@ READY  := $(VENV)/.ready
 DOCS   := .venv-docs
 CORES  := $(shell nproc 2>/dev/null || sysctl -n hw.ncpu)
 
-.PHONY: demo test lint bench pages studies docs clean
+.PHONY: demo test lint bench pages studies tables docs clean
 
 demo: $(READY)  ## a real study on embedded data: five methods, eight seeds, a verdict, a report
 	$(BIN)/equipoise run studies/demo.toml
@@ -27,6 +27,9 @@ pages: $(READY)  ## rebuild docs/methods from the docstrings
 
 studies: $(READY)  ## rebuild studies/full from the papers' tables in studies/papers
 	$(BIN)/python -m studies.papers
+
+tables: $(READY)  ## rebuild docs/results/tables from the records and the published numbers
+	$(BIN)/equipoise tables
 
 docs: $(DOCS)/.ready  ## the site, in build/docs: method pages, tutorials (which are run) and the API; a warning is an error
 	$(DOCS)/bin/python docs/build_pages.py

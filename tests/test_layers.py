@@ -33,9 +33,10 @@ ALLOWED = {
     "improvement": BASE | METHODS | {"train", "analysis", "deploy"},
     "deploy": BASE | METHODS | {"train", "store"},
     "front": BASE | {"data", "store", "analysis", "report", "auditing", "study", "deploy"},
+    "reproduction": BASE | {"train", "store", "analysis", "report", "study"},
     "cli": BASE
     | METHODS
-    | {"train", "store", "analysis", "report", "auditing", "study", "deploy", "front", "improvement"},
+    | {"train", "store", "analysis", "report", "auditing", "study", "deploy", "front", "improvement", "reproduction"},
 }
 
 

@@ -1,7 +1,7 @@
 """The command line, thin: it reads what was asked, calls the parts, and says how it went. One file for each family.
 
-Exit codes: 0 all well; 1 some runs failed, some images could not be read, or a strict audit found something serious;
-2 a mistake in what was asked, told in words; 130 stopped by Ctrl-C.
+Exit codes: 0 all well; 1 some runs failed, some images could not be read, a strict audit found something serious, or a
+number did not come out again; 2 a mistake in what was asked, told in words; 130 stopped by Ctrl-C.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import sys
 from ..core import EquipoiseError
 
 # they add their commands, in the order of --help
-from . import audit, board, combine, compare, deploy, explain, improve, results, run, tune  # noqa: F401
+from . import audit, board, combine, compare, deploy, explain, improve, reproduce, results, run, tune  # noqa: F401
 from .app import app
 from .errors import refuse, told
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
-from .study_file import Row, StudyFile, table
+from equipoise.reproduction.published import printed_rows
+
+from .study_file import Row, StudyFile, published
 
 PREFIX = "bias_loss"
 PAPER = "Bias loss (Abrahamyan, Ziatchin, Chen, Deligiannis, ICCV 2021), supplement"
@@ -28,15 +30,9 @@ TABLE1 = """
     Inception v3      | 65.4 64.3
     DenseNet (k = 24) | 67.5 66.6
 """
-TABLE2 = """
-    ShuffleNetV2 0.5× | 69.5 68.9 70.2 71
-    MobileNetV2 0.75× | 68 67.6 68.1 68.6
-    NASNet-A (N = 4)  | 77.2 76.8 77.8 78
-    SqueezeNet        | 69.4 69 69.5 70.4
-    DenseNet (k = 12) | 78.9 78.1 78.9 79.9
-"""
 METHODS1 = ("Softmax", "Bias loss")
-METHODS2 = ("Softmax", "Bias loss (inverse)", "Bias loss (mean)", "Bias loss")
+TABLE2 = ("ShuffleNetV2 0.5×", "MobileNetV2 0.75×", "NASNet-A (N = 4)", "SqueezeNet", "DenseNet (k = 12)")
+PUBLISHED = published(PREFIX)
 SCALING = (
     "variances are scaled by the smallest and largest of their batch, where the released code keeps the smallest of "
     "all training (`Bias loss (released)`, docs/methods/bias.md)",
@@ -45,8 +41,8 @@ SCALING = (
 )
 
 
-def _rows(methods: tuple[str, ...], numbers: list[str]) -> dict[str, Row]:
-    return {name: Row({"preset": name}, number) for name, number in zip(methods, numbers, strict=True)}
+def _rows(printed: Mapping[str, str]) -> dict[str, Row]:
+    return {name: Row({"preset": name}, number) for name, number in printed.items()}
 
 
 def _table1(network: str, numbers: list[str]) -> StudyFile:
@@ -57,15 +53,15 @@ def _table1(network: str, numbers: list[str]) -> StudyFile:
         question=f"On Tiny-ImageNet with {network}, does weighing samples by the variance of their features help?",
         task={"name": "tiny_imagenet", "valid": 0},
         base={"preset": "training: bias loss Tiny-ImageNet", "model": model, "precision": "bf16"},
-        rows=_rows(METHODS1, numbers),
+        rows=_rows(dict(zip(METHODS1, numbers, strict=True))),
         images=100_000,
         differs=("momentum 0.9, weight decay 1e-4 and the augmentation are not in the supplement", *SCALING),
     )
 
 
-def _table2(network: str, numbers: list[str]) -> StudyFile:
+def _table2(network: str) -> StudyFile:
     file, model = NETWORKS[network]
-    rows = _rows(METHODS2, numbers)
+    rows = _rows(PUBLISHED[f"{PREFIX}_table2_{file}"])
     rows["Bias loss (mean and variance)"] = Row({"preset": "Bias loss (mean and variance)"}, "no gain, not printed")
     return StudyFile(
         name=f"{PREFIX}_table2_{file}",
@@ -80,5 +76,5 @@ def _table2(network: str, numbers: list[str]) -> StudyFile:
 
 
 def studies() -> Iterator[StudyFile]:
-    yield from (_table1(network, numbers) for network, numbers in table(TABLE1).items())
-    yield from (_table2(network, numbers) for network, numbers in table(TABLE2).items())
+    yield from (_table1(network, numbers) for network, numbers in printed_rows(TABLE1).items())
+    yield from (_table2(network) for network in TABLE2)

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from .study_file import Row, StudyFile, cifar_images, table
+from equipoise.reproduction.published import printed_rows
+
+from .study_file import Row, StudyFile, cifar_images, published
 
 PREFIX = "class_balanced"
 PAPER = "Class-balanced loss (Cui, Jia, Lin, Song, Belongie, CVPR 2019)"
@@ -14,24 +16,7 @@ TITLES = {"cifar10": "CIFAR-10", "cifar100": "CIFAR-100"}
 # -- table 2 -----------------------------------------------------------------------------------------------------------
 
 RATIOS = (200, 100, 50, 20, 10, 1)
-ERRORS = {
-    "cifar10": """
-        Softmax         | 34.32 29.64 25.19 17.77 13.61 6.61
-        Sigmoid         | 34.51 29.55 23.84 16.40 12.97 6.36
-        Focal (γ = 0.5) | 36.00 29.77 23.28 17.11 13.19 6.75
-        Focal (γ = 1.0) | 34.71 29.62 23.29 17.24 13.34 6.60
-        Focal (γ = 2.0) | 35.12 30.41 23.48 16.77 13.68 6.61
-        Class-balanced  | 31.11 25.43 20.73 15.64 12.51 -
-    """,
-    "cifar100": """
-        Softmax         | 65.16 61.68 56.15 48.86 44.29 29.07
-        Sigmoid         | 64.39 61.22 55.85 48.57 44.73 28.39
-        Focal (γ = 0.5) | 65.00 61.31 55.88 48.90 44.30 28.55
-        Focal (γ = 1.0) | 64.38 61.59 55.68 48.05 44.22 28.85
-        Focal (γ = 2.0) | 65.25 61.61 56.30 48.98 45.00 28.52
-        Class-balanced  | 63.77 60.40 54.68 47.41 42.01 -
-    """,
-}
+PUBLISHED = published(PREFIX)  # error rates
 TRAINING = {"preset": "training: class-balanced CIFAR", "precision": "bf16"}
 NETWORK = (
     "the shortcuts of the network take every second pixel, where the authors' code averages four",
@@ -45,9 +30,9 @@ def _losses() -> dict[str, dict[str, Any]]:
     return {"Softmax": {"preset": "Softmax"}, "Sigmoid": {"preset": "Sigmoid"}, **focal}
 
 
-def _table2(data: str, column: int) -> StudyFile:
-    ratio = RATIOS[column]
-    errors = {name: numbers[column] for name, numbers in table(ERRORS[data]).items()}
+def _table2(data: str, ratio: int) -> StudyFile:
+    file = f"{PREFIX}_table2_{data}_ratio{ratio}"
+    errors = PUBLISHED[file]
     rows = {name: Row(options, _accuracy(errors[name])) for name, options in _losses().items()}
     if ratio > 1:  # at ratio 1 all weights are 1
         preset = {"preset": f"CB ({TITLES[data]}, ratio {ratio})"}
@@ -56,7 +41,7 @@ def _table2(data: str, column: int) -> StudyFile:
     images = cifar_images(data, "long_tailed", ratio)
     title = f"long-tailed {TITLES[data]}, ratio {ratio}" if ratio > 1 else f"all of {TITLES[data]}"
     return StudyFile(
-        name=f"{PREFIX}_table2_{data}_ratio{ratio}",
+        name=file,
         source=f"{PAPER}, table 2: {title}; the class-balanced row has the loss, β and γ of the table's last rows.",
         question=f"On {title}, which loss beats softmax cross-entropy?",
         task={"name": data, **shape, "valid": 0},
@@ -120,7 +105,7 @@ RESIZED = {224: 256, 320: 366}  # the short side from which the test view is cut
 def _table3(column: int, size: int) -> StudyFile:
     data, (images, title, focal) = list(LARGE.items())[column]
     rows = {}
-    for name, errors in table(AT_224 if size == 224 else AT_320).items():
+    for name, errors in printed_rows(AT_224 if size == 224 else AT_320).items():
         loss, network = name.split(", ")
         top1, top5 = errors[2 * column : 2 * column + 2]
         options = {"preset": "Softmax" if loss == "Softmax" else focal, "model": NETWORKS[network]}
@@ -143,6 +128,6 @@ def _table3(column: int, size: int) -> StudyFile:
 
 def studies() -> Iterator[StudyFile]:
     for data in TITLES:
-        yield from (_table2(data, column) for column in range(len(RATIOS)))
+        yield from (_table2(data, ratio) for ratio in RATIOS)
     yield from (_figure5(data) for data in TITLES)
     yield from (_table3(column, size) for column in range(len(LARGE)) for size in RESIZED)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from .study_file import Row, StudyFile, cifar_images, table
+from .study_file import Row, StudyFile, cifar_images, published
 
 PREFIX = "mfw"
 PAPER = "Major feature weakening (Ye, Zhan, Chao, ICCV 2021)"
@@ -13,6 +13,8 @@ TITLES = {"cifar10": "CIFAR-10", "cifar100": "CIFAR-100"}
 WORDS = {"long_tailed": "long-tailed", "step": "step-imbalanced"}
 LONGER = {"epochs": 300}  # footnote 9: MFW needs more epochs than the 200 of its baselines
 TRAINING = {"preset": "training: MFW CIFAR", "epochs": 200, "precision": "bf16"}
+
+PUBLISHED = published(PREFIX)
 
 READING = (
     "the spread γ of the weakening is read as exp(std(log N)), as the paper does not say which it means "
@@ -24,23 +26,7 @@ READING = (
 # -- table 1 -----------------------------------------------------------------------------------------------------------
 
 RATIOS = (200, 100, 10)
-CIFAR = [(data, shape, ratio) for data in TITLES for shape in WORDS for ratio in RATIOS]  # the columns
-TABLE1 = """
-    ERM             | 65.6 71.1 87.2 60.0 65.3 85.1 35.9 40.1 56.9 38.7 39.9 54.6
-    Focal           | 65.3 70.4 86.8 -    63.9 83.6 35.6 38.7 55.8 -    38.6 53.5
-    CB              | 68.9 74.6 87.5 -    61.9 84.6 36.2 39.6 58.0 -    33.8 53.1
-    LDAM-DRW        | 74.6 77.0 88.2 73.6 76.9 87.8 39.5 42.0 58.7 42.4 45.4 59.5
-    τ-norm          | 70.3 75.1 87.8 68.8 73.0 87.3 39.3 43.6 57.4 43.2 45.2 57.7
-    CDT             | 74.7 79.4 89.4 70.3 76.5 88.8 40.5 44.3 58.9 40.0 47.0 59.6
-    BBN             | -    79.8 88.3 -    -    -    -    42.6 59.1 -    -    -
-    M2m             | -    79.1 87.5 -    -    -    -    43.5 57.6 -    -    -
-    Meta-Weight     | 67.2 73.6 87.6 -    -    -    36.6 41.6 58.9 -    -    -
-    DA              | 70.7 76.4 88.9 -    -    -    39.3 43.4 59.6 -    -    -
-    Remix-DRW       | -    79.8 89.0 -    77.9 88.3 -    46.8 61.2 -    46.8 60.4
-    De-confound-TDE | -    80.6 88.5 -    -    -    -    44.1 59.6 -    -    -
-    MFW             | 73.2 78.5 89.8 75.4 80.1 89.6 40.7 44.7 60.1 42.5 46.9 61.2
-    MFW w/ DRW      | 75.0 79.8 89.7 78.8 81.6 89.9 41.4 46.0 59.1 43.0 48.4 61.6
-"""
+CIFAR = [(data, shape, ratio) for data in TITLES for shape in WORDS for ratio in RATIOS]
 
 
 def weakening(data: str, shape: str) -> str:
@@ -61,15 +47,13 @@ def _cifar_row(name: str, data: str, shape: str, ratio: int) -> dict[str, Any]:
     return own.get(name, {"preset": name})
 
 
-def _table1(column: int) -> StudyFile:
-    data, shape, ratio = CIFAR[column]
-    printed = {name: numbers[column] for name, numbers in table(TABLE1).items()}
-    rows = {n: Row(_cifar_row(n, data, shape, ratio), p) for n, p in printed.items() if p != "-"}
+def _table1(data: str, shape: str, ratio: int) -> StudyFile:
+    name = f"table1_{data}_{shape}_ratio{ratio}"
     return _cifar_study(
-        f"table1_{data}_{shape}_ratio{ratio}",
+        name,
         f"table 1: {WORDS[shape]} {TITLES[data]}, ratio {ratio}",
         (data, shape, ratio),
-        rows,
+        {method: Row(_cifar_row(method, data, shape, ratio), p) for method, p in _printed(name).items()},
         (
             "most rows of other papers are quoted there and had trainings of their own; here all share one, of 200 "
             "epochs with a cosine schedule",
@@ -79,6 +63,11 @@ def _table1(column: int) -> StudyFile:
             *READING,
         ),
     )
+
+
+def _printed(name: str) -> dict[str, str]:
+    """Method -> what the paper prints for it in this study."""
+    return PUBLISHED[f"{PREFIX}_{name}"]
 
 
 def _cifar_study(
@@ -106,35 +95,8 @@ def _cifar_study(
 
 # -- tables 5 to 8, figure 10: CIFAR at ratio 100 and above ------------------------------------------------------------
 
-SHAPES = [(data, shape) for data in TITLES for shape in WORDS]  # the columns of tables 5, 6 and 8
-TABLE5 = """
-    ERM               | 71.1 65.8 40.1 39.9
-    MFW (input layer) | 76.3 68.1 41.2 43.1
-    MFW (1st group)   | 77.3 72.4 42.3 44.3
-    MFW (2nd group)   | 78.5 80.1 44.7 46.9
-    MFW (3rd group)   | 77.1 69.8 43.1 46.3
-    MFW (4th group)   | 75.0 67.4 40.3 42.2
-"""
+SHAPES = [(data, shape) for data in TITLES for shape in WORDS]
 SITES = ("input", "stem", "stage1", "stage2", "stage3")
-TABLE6 = """
-    α = 0.1 | 75.9 73.3 43.1 40.8
-    α = 0.2 | 76.8 74.3 44.7 42.6
-    α = 0.5 | 77.1 75.2 43.6 44.0
-    α = 1   | 78.5 77.6 42.1 46.5
-    α = 5   | 77.4 80.1 41.2 46.9
-"""
-TABLE7 = """
-    ERM        | 64.5 56.5
-    CDT        | 66.1 59.0
-    MFW        | 65.6 62.0
-    MFW w/ DRW | 67.3 63.0
-"""
-TABLE8 = """
-    ERM            | 71.1 65.8 40.1 39.9
-    mixup          | 73.1 66.2 39.5 39.8
-    manifold mixup | 73.0 65.4 38.3 39.4
-    MFW            | 78.5 80.1 44.7 46.9
-"""
 BETAS = (0.01, 0.1, 0.5, 1.0, 2.0, 5.0)
 ALPHA = {("cifar10", "long_tailed"): 1.0, ("cifar100", "long_tailed"): 0.2}  # table 6; 5 with step imbalance
 
@@ -149,19 +111,16 @@ def _erm(published: str | None = None) -> dict[str, Row]:
     return {"ERM": Row({"preset": "ERM"}, published)}
 
 
-def _column(text: str, column: int) -> dict[str, str]:
-    return {name: numbers[column] for name, numbers in table(text).items()}
-
-
 def _title(data: str, shape: str) -> str:
     return f"{WORDS[shape]} {TITLES[data]}, ratio 100"
 
 
-def _table5(column: int, data: str, shape: str) -> StudyFile:
-    erm, *layers = _column(TABLE5, column).items()
-    rows = {name: Row(_mixed(data, shape, site=site), p) for (name, p), site in zip(layers, SITES, strict=True)}
+def _table5(data: str, shape: str) -> StudyFile:
+    name = f"table5_{data}_{shape}"
+    erm, *layers = _printed(name).items()
+    rows = {method: Row(_mixed(data, shape, site=site), p) for (method, p), site in zip(layers, SITES, strict=True)}
     return _cifar_study(
-        f"table5_{data}_{shape}",
+        name,
         f"table 5: after which group of layers, {_title(data, shape)}",
         (data, shape, 100),
         _erm(erm[1]) | rows,
@@ -169,11 +128,12 @@ def _table5(column: int, data: str, shape: str) -> StudyFile:
     )
 
 
-def _table6(column: int, data: str, shape: str) -> StudyFile:
-    alphas = _column(TABLE6, column).items()
-    rows = {f"MFW, {name}": Row(_mixed(data, shape, alpha=float(name.split()[-1])), p) for name, p in alphas}
+def _table6(data: str, shape: str) -> StudyFile:
+    name = f"table6_{data}_{shape}"
+    printed = _printed(name).items()
+    rows = {method: Row(_mixed(data, shape, alpha=float(method.split()[-1])), p) for method, p in printed}
     return _cifar_study(
-        f"table6_{data}_{shape}",
+        name,
         f"table 6: α of the beta distribution, {_title(data, shape)}",
         (data, shape, 100),
         _erm() | rows,
@@ -181,12 +141,13 @@ def _table6(column: int, data: str, shape: str) -> StudyFile:
     )
 
 
-def _table8(column: int, data: str, shape: str) -> StudyFile:
+def _table8(data: str, shape: str) -> StudyFile:
+    name = f"table8_{data}_{shape}"
     return _cifar_study(
-        f"table8_{data}_{shape}",
+        name,
         f"table 8: mixing with and without the labels, {_title(data, shape)}",
         (data, shape, 100),
-        {name: Row(_cifar_row(name, data, shape, 100), p) for name, p in _column(TABLE8, column).items()},
+        {method: Row(_cifar_row(method, data, shape, 100), p) for method, p in _printed(name).items()},
         ("manifold mixup mixes at one layer, where its paper draws the layer for each batch", *READING),
         question="is it the mixing of labels that helps?",
     )
@@ -205,11 +166,10 @@ def _figure10(shape: str) -> StudyFile:
 
 
 def _table7() -> Iterator[StudyFile]:
-    for column, ratio in enumerate((500, 1000)):
-        printed = _column(TABLE7, column).items()
-        rows = {name: Row(_cifar_row(name, "cifar10", "long_tailed", ratio), p) for name, p in printed}
-        choice = ("cifar10", "long_tailed", ratio)
-        yield _cifar_study(f"table7_ratio{ratio}", f"table 7: long-tailed CIFAR-10, ratio {ratio}", choice, rows)
+    for ratio in (500, 1000):
+        name, choice = f"table7_ratio{ratio}", ("cifar10", "long_tailed", ratio)
+        rows = {method: Row(_cifar_row(method, *choice), p) for method, p in _printed(name).items()}
+        yield _cifar_study(name, f"table 7: long-tailed CIFAR-10, ratio {ratio}", choice, rows)
 
 
 # -- figures of the training's progress, appendix D.8 ------------------------------------------------------------------
@@ -268,9 +228,9 @@ def _stronger_augmentation() -> StudyFile:
 
 
 def studies() -> Iterator[StudyFile]:
-    yield from (_table1(column) for column in range(len(CIFAR)))
-    for column, (data, shape) in enumerate(SHAPES):
-        yield from (make(column, data, shape) for make in (_table5, _table6, _table8))
+    yield from (_table1(*choice) for choice in CIFAR)
+    for data, shape in SHAPES:
+        yield from (make(data, shape) for make in (_table5, _table6, _table8))
     yield from (_figure10(shape) for shape in WORDS)
     yield from _table7()
     yield from _progress()

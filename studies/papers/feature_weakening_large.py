@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from equipoise.reproduction.published import printed_rows
+
 from .feature_weakening import PAPER, PREFIX, READING, WORDS, weakening
-from .study_file import COUNTS, Row, StudyFile, table
+from .study_file import COUNTS, Row, StudyFile
 
 TINY = [(shape, ratio) for shape in WORDS for ratio in (100, 10)]  # the columns of table 2, top-1 and top-5 each
 TABLE2 = """
@@ -94,7 +96,7 @@ def _large_row(name: str, shape: str, batch_size: int = 128) -> dict[str, Any]:
 def _table2(column: int) -> StudyFile:
     shape, ratio = TINY[column]
     rows = {}
-    for name, numbers in table(TABLE2).items():
+    for name, numbers in printed_rows(TABLE2).items():
         rows[name] = Row(_large_row(name, shape), _printed(*numbers[2 * column : 2 * column + 2]))
     return StudyFile(
         name=f"{PREFIX}_table2_{shape}_ratio{ratio}",
@@ -110,7 +112,9 @@ def _table2(column: int) -> StudyFile:
 
 
 def _table3() -> StudyFile:
-    rows = {name: Row(_large_row(name, "step", 512), _printed(*numbers)) for name, numbers in table(TABLE3).items()}
+    rows = {
+        name: Row(_large_row(name, "step", 512), _printed(*numbers)) for name, numbers in printed_rows(TABLE3).items()
+    }
     return StudyFile(
         name=f"{PREFIX}_table3_tiered_imagenet_step",
         source=f"{PAPER}, table 3: 351 frequent and 160 rare classes of Tiered-ImageNet.",
@@ -137,7 +141,7 @@ CB_FOCAL = {"preset": "CB Focal (iNaturalist)", "lr": 0.2}  # 4 times the rate o
 def _table4(epochs: int) -> StudyFile:
     first = 0 if epochs == 90 else 2
     rows = {}
-    for name, numbers in table(TABLE4).items():
+    for name, numbers in printed_rows(TABLE4).items():
         if numbers[first] != "-":
             options = CB_FOCAL if name == "CB" else _large_row(name, "long_tailed")
             rows[name] = Row(options, _printed(*numbers[first : first + 2]))
@@ -156,7 +160,9 @@ def _table4(epochs: int) -> StudyFile:
 
 def _table9(model: str, title: str) -> StudyFile:
     rows = {"ERM": Row({"preset": "ERM"})}
-    rows |= {n: Row(_large_row(n, "long_tailed", 256), numbers[0]) for n, numbers in table(TABLE9[model]).items()}
+    rows |= {
+        n: Row(_large_row(n, "long_tailed", 256), numbers[0]) for n, numbers in printed_rows(TABLE9[model]).items()
+    }
     return StudyFile(
         name=f"{PREFIX}_table9_{model}",
         source=f"{PAPER}, table 9: ImageNet-LT, {title}; ERM, which the table does not have, is the baseline.",

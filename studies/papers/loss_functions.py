@@ -7,10 +7,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from .study_file import Row, StudyFile, table
+from equipoise.reproduction.published import printed_rows
+
+from .study_file import Row, StudyFile, published
 
 PREFIX = "loss_functions"
 PAPER = "Loss functions (Kornblith, Chen, Lee, Norouzi, NeurIPS 2021; the tables of its first version, ICLR 2021)"
+PUBLISHED = published(PREFIX)
 IMAGENET_IMAGES = 1_281_167
 IMAGENET_TASK = {"name": "imagenet(size=224, resize=256)", "valid": 0}
 IMAGENET_TRAINING = {"preset": "training: objectives ImageNet", "precision": "bf16", "accumulate": 8}
@@ -18,18 +21,18 @@ IMAGENET_DIFFERS = ("training ends at the epoch at which the paper stops it (tab
 
 # -- table 1 -----------------------------------------------------------------------------------------------------------
 
-TABLE1 = """
-    softmax              | 77.0±0.06,93.40±0.02 93.49±0.03 79.7±0.04
-    squared error        | 77.2±0.04,92.79±0.02 93.31±0.02 79.4±0.05
-    dropout              | 77.5±0.04,93.62±0.02 93.74±0.03 79.5±0.06
-    label smoothing      | 77.6±0.03,93.78±0.01 93.79±0.03 80.0±0.05
-    extra final layer L2 | 77.7±0.03,93.79±0.02 93.63±0.03 80.2±0.05
-    logit penalty        | 77.7±0.02,93.83±0.02 93.84±0.04 80.2±0.05
-    logit normalization  | 77.8±0.02,93.71±0.02 93.55±0.03 78.9±0.05
-    cosine softmax       | 77.9±0.02,93.86±0.01 93.64±0.03 80.1±0.06
-    sigmoid              | 77.9±0.05,93.50±0.02 93.79±0.04 80.0±0.05
+IMAGENET = """
+    softmax              | 77.0±0.06,93.40±0.02
+    squared error        | 77.2±0.04,92.79±0.02
+    dropout              | 77.5±0.04,93.62±0.02
+    label smoothing      | 77.6±0.03,93.78±0.01
+    extra final layer L2 | 77.7±0.03,93.79±0.02
+    logit penalty        | 77.7±0.02,93.83±0.02
+    logit normalization  | 77.8±0.02,93.71±0.02
+    cosine softmax       | 77.9±0.02,93.86±0.01
+    sigmoid              | 77.9±0.05,93.50±0.02
 """
-OBJECTIVES = tuple(table(TABLE1))
+OBJECTIVES = tuple(printed_rows(IMAGENET))
 
 
 def _rows(data: str, published: Mapping[str, str | None]) -> dict[str, Row]:
@@ -43,14 +46,15 @@ def _told(number: str | None) -> str | None:
     return f"{top1}, top-5 {top5}" if top5 else top1
 
 
-def _cifar(data: str, title: str, column: int) -> StudyFile:
+def _cifar(data: str, title: str) -> StudyFile:
+    name = f"{PREFIX}_table1_{data}"
     return StudyFile(
-        name=f"{PREFIX}_table1_{data}",
+        name=name,
         source=f"{PAPER}, table 1: {title}, with the rates and decays of table A.2.",
         question=f"On {title}, which of the nine objectives beats softmax cross-entropy?",
         task={"name": data, "valid": 0},
         base={"preset": f"training: objectives {title}", "precision": "bf16"},
-        rows=_rows(title, {name: numbers[column] for name, numbers in table(TABLE1).items()}),
+        rows=_rows(title, PUBLISHED[name]),
         images=50_000,
         differs=(
             "the paper gives neither the number of epochs (200) nor the augmentation (shifts and mirrors)",
@@ -78,7 +82,7 @@ def _table1_imagenet() -> StudyFile:
         "table1_imagenet",
         "table 1: ImageNet. `equipoise analyze` of its folder gives tables 2, 3, B.2 to B.4 and E.1 and figures 1 to "
         "5, D.1 to D.3 and E.1 to E.3",
-        _rows("ImageNet", {name: numbers[0] for name, numbers in table(TABLE1).items()}),
+        _rows("ImageNet", {name: numbers[0] for name, numbers in printed_rows(IMAGENET).items()}),
         "On ImageNet, which of the nine objectives beats softmax cross-entropy?",
         seeds=8,
     )
@@ -101,7 +105,7 @@ TABLE4 = """
 def _table4() -> StudyFile:
     cosine = {"preset": "cosine softmax (ImageNet)"}
     rows = {}
-    for tau, (printed,) in table(TABLE4).items():
+    for tau, (printed,) in printed_rows(TABLE4).items():
         scaled = {"head": f"cosine(tau={tau})", "loss": f"cross_entropy(loss_scale={tau})"}
         rows[f"τ = {tau}"] = Row(cosine | scaled, printed)
     return _imagenet(
@@ -201,7 +205,7 @@ def _table_b1() -> StudyFile:
     return _imagenet(
         "table_b1",
         "table B.1: Inception v3 on ImageNet",
-        _rows("ImageNet", {name: numbers[0] for name, numbers in table(TABLE_B1).items()}),
+        _rows("ImageNet", {name: numbers[0] for name, numbers in printed_rows(TABLE_B1).items()}),
         "On ImageNet with Inception v3, which of the nine objectives beats softmax cross-entropy?",
         seeds=3,
         base={**IMAGENET_TRAINING, "model": "torchvision/inception_v3"},
@@ -231,7 +235,7 @@ def _combined(objective: str, regularizer: str) -> dict[str, Any]:
 
 def _table_c1() -> StudyFile:
     rows = {}
-    for regularizer, numbers in table(TABLE_C1).items():
+    for regularizer, numbers in printed_rows(TABLE_C1).items():
         for objective, printed in zip(COLUMNS, numbers, strict=True):
             if printed != "-":
                 name = objective if regularizer == "-" else f"{objective}, {regularizer}"
@@ -254,7 +258,7 @@ def _table_c1() -> StudyFile:
 
 def _table_c2() -> StudyFile:
     rows = {}
-    for name, (plain, augmented, mixed) in table(TABLE_C2).items():
+    for name, (plain, augmented, mixed) in printed_rows(TABLE_C2).items():
         preset = {"preset": f"{name} (ImageNet)"}
         rows[name] = Row(preset, _told(plain))
         rows[f"{name}, AutoAugment"] = Row(preset | AUTOAUGMENT, _told(augmented))
@@ -276,7 +280,7 @@ def _table_c2() -> StudyFile:
 def _table_c3() -> StudyFile:
     rows = {}
     for text, more, suffix in ((TABLE_C3, {}, ""), (TABLE_C3_MIXUP, MIXUP, ", mixup")):
-        for name, (epochs, printed) in table(text).items():
+        for name, (epochs, printed) in printed_rows(text).items():
             rows[f"{name}{suffix}"] = Row(
                 {"preset": f"{name} (ImageNet)", "epochs": int(epochs), **more}, _told(printed)
             )
@@ -292,8 +296,8 @@ def _table_c3() -> StudyFile:
 
 
 def studies() -> Iterator[StudyFile]:
-    yield _cifar("cifar10", "CIFAR-10", 1)
-    yield _cifar("cifar100", "CIFAR-100", 2)
+    yield _cifar("cifar10", "CIFAR-10")
+    yield _cifar("cifar100", "CIFAR-100")
     yield _table_a2("cifar10", "CIFAR-10")
     yield _table_a2("cifar100", "CIFAR-100")
     yield _table1_imagenet()

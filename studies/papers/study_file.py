@@ -5,9 +5,11 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from equipoise.data import long_tailed_counts, step_counts
+from equipoise.reproduction import read_paper
 from equipoise.study import expand_preset
 from equipoise.study.toml import toml_key, toml_pairs
 
@@ -84,10 +86,12 @@ def cifar_images(name: str, imbalance: str | None = None, ratio: float = 1) -> i
     return sum(COUNTS[imbalance](classes, each, ratio)) if imbalance else classes * each
 
 
-def table(text: str) -> dict[str, list[str]]:
-    """A printed table: on each line the name of a row, a bar, and its numbers; a dash stands for none."""
-    rows = (line.split("|") for line in text.strip().splitlines())
-    return {name.strip(): numbers.split() for name, numbers in rows}
+def published(paper: str) -> dict[str, dict[str, str]]:
+    """Study -> method -> the number that the paper prints, from the folder `published`."""
+    printed: dict[str, dict[str, str]] = {}
+    for cell in read_paper(Path(__file__).parent / "published" / f"{paper}.toml").cells:
+        printed.setdefault(cell.study, {})[cell.method] = cell.printed
+    return printed
 
 
 def _comment(text: str) -> list[str]:

@@ -1,0 +1,108 @@
+"""Trains studies of the papers for so many seconds, and writes small records of what came out.
+
+    python benchmarks/papers.py --studies class_balanced_table2_cifar10_ratio100 mfw_table5_cifar10_long_tailed \
+        --seeds 5 --seconds 540 --data DIR --out OUT
+
+A study is named by its file in studies/full (or given by its path). Runs that are in docs/results/records or in
+OUT/records.jsonl are not done again; what is under way when the time is up goes on from its checkpoint if the folder
+--work is still there. `equipoise records OUT/records.jsonl` then adds the new runs to docs/results/records, and
+`equipoise tables` makes the tables of them.
+
+Studies of one network that follow each other share their packs: on a GPU up to eight runs of the same data, batch size
+and length train side by side, whatever their method, seed and study.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import groupby
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from equipoise.reproduction import read_records, records_of, train_missing
+from equipoise.store import Store
+from equipoise.study import How, Interrupted, OnTerminal, Study, bound
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def study_of(name: str, seeds: int | None, leave_out: Sequence[str]) -> Study:
+    """The study of that name, with so many seeds, without some methods; the baseline stays."""
+    path = Path(name) if name.endswith(".toml") else ROOT / "studies" / "full" / f"{name}.toml"
+    study = Study.from_toml(path)
+    methods = {m: recipe for m, recipe in study.methods.items() if m not in leave_out or m == study.baseline}
+    return replace(study, methods=methods, seeds=tuple(range(seeds)) if seeds else study.seeds)
+
+
+def network_of(study: Study) -> str:
+    return study.methods[study.baseline].model
+
+
+def recorded_keys(*places: Path) -> set[str]:
+    """Keys of the finished runs in files and folders of records, as far as these are there."""
+    studies = [study for place in places if place.exists() for study in read_records(place).values()]
+    return {run.key for study in studies for run in study.runs if not run.error}
+
+
+def stop_after(seconds: float) -> threading.Timer:
+    """Ask for a clean stop, as Ctrl-C does, when so many seconds have passed."""
+    timer = threading.Timer(seconds, os.kill, (os.getpid(), signal.SIGINT))
+    timer.daemon = True
+    timer.start()
+    return timer
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--studies", nargs="+", required=True)
+    parser.add_argument("--out", type=Path, required=True, help="folder for records.jsonl")
+    parser.add_argument("--seconds", type=float, default=540.0, help="stop cleanly after so many")
+    parser.add_argument("--data", type=Path, help="folder of the data sets; default as EQUIPOISE_DATA says")
+    parser.add_argument("--seeds", type=int, help="of each study, from 0; default as its file says")
+    parser.add_argument("--leave-out", nargs="*", default=[], help="methods not to train")
+    parser.add_argument("--work", type=Path, default=ROOT / "runs" / "papers", help="folder of the runs themselves")
+    parser.add_argument("--device")
+    parser.add_argument("--fast", action="store_true", help="on a GPU the fastest kernels")
+    asked = parser.parse_args()
+
+    began = time.monotonic()
+    timer = stop_after(asked.seconds)
+    if asked.data:
+        os.environ["EQUIPOISE_DATA"] = str(asked.data.resolve())
+    asked.out.mkdir(parents=True, exist_ok=True)
+    records, store = asked.out / "records.jsonl", Store(asked.work).create()
+    recorded = recorded_keys(ROOT / "docs" / "results" / "records", records)
+    how, studies = How.on(asked.device, fast=asked.fast), []
+    try:
+        studies = [bound(study_of(name, asked.seeds, asked.leave_out), store) for name in asked.studies]
+        for network, alike in groupby(studies, key=network_of):
+            print(f"{network}, {time.monotonic() - began:.0f} s", flush=True)
+            train_missing(list(alike), store, how, OnTerminal(), recorded)
+    except (Interrupted, KeyboardInterrupt):
+        print(f"stopped after {time.monotonic() - began:.0f} s", flush=True)
+    finally:
+        timer.cancel()
+    write_records(studies, store, records)
+
+
+def write_records(studies: Sequence[Study], store: Store, path: Path) -> None:
+    """All studies in one file, with the runs that it has already."""
+    before = read_records(path) if path.exists() else {}
+    for study in studies:
+        new = records_of(study.document(), store, peek=True)
+        before[study.name] = before[study.name].joined(new) if study.name in before else new
+        done, failed = len(new.runs), sum(run.error is not None for run in new.runs)
+        print(f"{study.name}: {done} of {len(study.document().keys)} runs in the store, {failed} failed", flush=True)
+    path.write_text("".join(study.text() for study in before.values()))
+
+
+if __name__ == "__main__":
+    main()

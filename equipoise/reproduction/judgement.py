@@ -1,0 +1,71 @@
+"""Whether a published number and our runs agree."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import special
+
+from .published import Cell
+from .records import StudyRecords
+
+FEWEST = 3  # runs of ours: the interval of two is so wide that it excludes almost nothing
+OUTSIDE = ("outside", "recipe differs, outside")
+STATES = (*OUTSIDE, "recipe differs, inside", "inside", "too few runs", "not run")
+
+
+def new_mean_interval(values: Sequence[float], runs: int, confidence: float = 0.95) -> tuple[float, float]:
+    r"""Where the mean of so many new runs falls, given the scores of the runs that are there.
+
+    .. math:: \bar x \pm t_{n - 1} \, s \sqrt{\frac{1}{n} + \frac{1}{m}}
+
+    for n `values` with standard deviation s and m new `runs` of the same recipe; (nan, nan) for fewer than two values.
+
+    >>> low, high = new_mean_interval([1.0, 2.0, 3.0], runs=3)
+    >>> round(low, 2), round(high, 2)
+    (-1.51, 5.51)
+    """
+    x = np.asarray(values, dtype=np.float64)
+    if len(x) < 2:
+        return math.nan, math.nan
+    reach = special.stdtrit(len(x) - 1, (1 + confidence) / 2)
+    half = float(reach * x.std(ddof=1) * math.sqrt(1 / len(x) + 1 / runs))
+    return float(x.mean()) - half, float(x.mean()) + half
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """A cell, our runs of it in percent, where a mean like the published one would fall, and what follows."""
+
+    cell: Cell
+    state: str  # one of `STATES`
+    n: int = 0
+    mean: float = math.nan
+    low: float = math.nan
+    high: float = math.nan
+
+
+def judge(cell: Cell, records: StudyRecords | None) -> Judgement:
+    """Compare a published number with the records of its study, if there are any."""
+    values = _values(cell, records) if records else []
+    if not values:
+        return Judgement(cell, "not run")
+    mean = float(np.mean(values))
+    low, high = new_mean_interval(values, cell.n or 1)
+    if len(values) < FEWEST:
+        return Judgement(cell, "too few runs", len(values), mean, low, high)
+    inside = low - cell.rounding <= cell.value <= high + cell.rounding
+    state = "inside" if inside else "outside"
+    return Judgement(cell, f"recipe differs, {state}" if cell.differs else state, len(values), mean, low, high)
+
+
+def _values(cell: Cell, records: StudyRecords) -> list[float]:
+    """Our scores in percent, or the gains over the other method, seed by seed."""
+    own = records.scores(cell.method, cell.measured)
+    if cell.against is None:
+        return [100 * score for score in own.values()]
+    other = records.scores(cell.against, cell.measured)
+    return [100 * (score - other[seed]) for seed, score in own.items() if seed in other]

@@ -1,0 +1,145 @@
+"""The numbers that papers print, from the files of studies/papers/published.
+
+A file is about one paper. Each of its tables says
+
+    table, place      where the numbers stand
+    metric            what they are: "accuracy", "error" (100 minus accuracy), "valid_accuracy" (of validation images),
+                      or "gain in …", points more than the method that `against` names; all in percent
+    n                 of how many runs a number is the mean; left out where the paper does not say
+    studies           the study of each column, by the name of its file in studies/full
+    numbers           on each line a method of those studies, a bar, and its numbers; a dash stands for none, and
+                      what follows ± is the spread
+    [table.differs]   method -> in what our recipe is another one than the paper's; "*" stands for all methods
+    [table.unsure]    method -> what is doubtful about the number itself
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..core import EquipoiseError
+from ..study import read_toml
+
+GAIN = "gain in "
+METRICS = ("accuracy", "error", "valid_accuracy")
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A printed number: where it stands, of which method of which study it is, and what is known about it."""
+
+    table: str
+    study: str
+    method: str
+    metric: str
+    printed: str
+    place: str
+    n: int | None = None
+    against: str | None = None
+    differs: str | None = None
+    unsure: str | None = None
+
+    @property
+    def value(self) -> float:
+        """In percent, as accuracy or as a gain in accuracy."""
+        number = float(self.printed.partition("±")[0])
+        return 100 - number if self.metric == "error" else number
+
+    @property
+    def rounding(self) -> float:
+        """How far rounding may have moved it: half a unit of the last digit.
+
+        >>> Cell("table 2", "s", "Softmax", "error", "29.64", "").rounding
+        0.005
+        """
+        _, _, decimals = self.printed.partition("±")[0].partition(".")
+        return float(0.5 * 10 ** -len(decimals))
+
+    @property
+    def measured(self) -> str:
+        """The metric of a record that it is compared with."""
+        name = self.metric.removeprefix(GAIN)
+        return "accuracy" if name == "error" else name
+
+    @property
+    def told(self) -> str:
+        """For people: as a value of `measured`, with what is printed where that is something else."""
+        number, _, spread = self.printed.partition("±")
+        told = f"{float(number):+g}".replace("-", "−") if self.against else number
+        if self.metric == "error":
+            told = f"{self.value:.{len(number.partition('.')[2])}f} (error {number})"
+        return f"{told} ± {spread}" if spread else told
+
+
+@dataclass(frozen=True)
+class Paper:
+    """A paper's name, the file it is in, its reference, and its cells, table by table."""
+
+    name: str
+    file: str
+    reference: str
+    cells: tuple[Cell, ...]
+
+
+def read_papers(folder: Path) -> list[Paper]:
+    """All papers of a folder, by the names of their files."""
+    files = sorted(folder.glob("*.toml"))
+    if not files:
+        raise EquipoiseError(f"{folder} has no files of published numbers; in a checkout, studies/papers/published has")
+    return [read_paper(file) for file in files]
+
+
+def read_paper(file: Path) -> Paper:
+    """One file of published numbers."""
+    plain = read_toml(file)
+    try:
+        cells = tuple(cell for table in plain["table"] for cell in _cells(table))
+        return Paper(plain["paper"], file.stem, plain["reference"].strip(), cells)
+    except (KeyError, ValueError) as error:
+        raise EquipoiseError(f"{file}: {error}") from None
+
+
+def _cells(table: Mapping[str, Any]) -> Iterator[Cell]:
+    place = f"{table['table']}, {table['place']}"
+    metric, studies = table["metric"], table["studies"]
+    if metric.removeprefix(GAIN) not in METRICS or (metric.startswith(GAIN) != ("against" in table)):
+        raise ValueError(f"{place}: metric is {metric!r}; known are {', '.join(METRICS)}, and gains against a method")
+    rows = printed_rows(table["numbers"])
+    for about in ("differs", "unsure"):
+        if unknown := table.get(about, {}).keys() - rows.keys() - {"*"}:
+            raise ValueError(f"{place}: {about} names {', '.join(sorted(unknown))}, which no row is of")
+    for method, numbers in rows.items():
+        if len(numbers) != len(studies):
+            raise ValueError(f"{place}: {method} has {len(numbers)} numbers for {len(studies)} studies")
+        for study, printed in zip(studies, numbers, strict=True):
+            if printed != "-":
+                yield Cell(
+                    table["table"],
+                    study,
+                    method,
+                    metric,
+                    printed,
+                    table["place"],
+                    table.get("n"),
+                    table.get("against"),
+                    _about(table, "differs", method),
+                    _about(table, "unsure", method),
+                )
+
+
+def _about(table: Mapping[str, Any], what: str, method: str) -> str | None:
+    said = table.get(what, {})
+    return said.get(method, said.get("*"))
+
+
+def printed_rows(text: str) -> dict[str, list[str]]:
+    """A printed table: on each line the name of a row, a bar, and its numbers.
+
+    >>> printed_rows("ERM | 71.1 65.3\\nMFW | 78.5 -")
+    {'ERM': ['71.1', '65.3'], 'MFW': ['78.5', '-']}
+    """
+    rows = (line.split("|") for line in text.strip().splitlines())
+    return {name.strip(): numbers.split() for name, numbers in rows}

@@ -1,0 +1,91 @@
+"""The pages: those of the repository are what the records give, and what a page says of a few runs."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from equipoise.core import EquipoiseError
+from equipoise.reproduction import keep_records, records_of, write_tables
+from equipoise.reproduction.pages import BEGIN, END
+
+from .conftest import document
+
+ROOT = Path(__file__).parents[2]
+RESULTS, PUBLISHED = ROOT / "docs" / "results", ROOT / "studies" / "papers" / "published"
+
+
+def test_pages_of_the_repository_are_what_the_records_give(tmp_path):
+    (tmp_path / "records").symlink_to(RESULTS / "records")
+    shutil.copy(RESULTS / "README.md", tmp_path)
+    written = {path.relative_to(tmp_path): path.read_text() for path in write_tables(tmp_path, PUBLISHED)}
+    there = {path.relative_to(RESULTS): path.read_text() for path in (RESULTS / "tables").glob("*.md")}
+    assert written == {**there, Path("README.md"): (RESULTS / "README.md").read_text()}, "run `equipoise tables`"
+
+
+@pytest.fixture
+def written(store, tmp_path):
+    """The pages of a paper with two studies, of which one has runs: plain 60, 70, 80 %, focal 90 % each time."""
+    (tmp_path / "published").mkdir()
+    (tmp_path / "published" / "paper.toml").write_text(
+        """
+        paper = "A paper"
+        reference = "A. Author"
+        [[table]]
+        table = "table 1"
+        place = "page 3"
+        metric = "accuracy"
+        studies = ["small", "large"]
+        numbers = '''
+            plain | 71.0 80.0
+            focal | 85.0 81.0
+            other | 86.5 -
+        '''
+        [table.differs]
+        other = "more epochs"
+        """
+    )
+    keep_records([records_of(document(), store), records_of(document(name="ours"), store)], tmp_path / "records")
+    (tmp_path / "README.md").write_text(f"before\n{BEGIN}\nold\n{END}\nafter\n")
+    paths = write_tables(tmp_path, tmp_path / "published")
+    return {path.relative_to(tmp_path).as_posix(): path.read_text() for path in paths}
+
+
+def test_every_published_number_has_a_state(written):
+    page = written["tables/paper.md"]
+    assert "5 numbers: 1 outside, 1 inside, 3 not run." in page
+    # mean 70, s = 10, n = 3, one published run: ± 4.303 · 10 · sqrt(4/3) = 49.7
+    assert "| plain | 71.0 | 70.0 | 3 | [20.3, 119.7] | *inside* |" in page
+    assert "| focal | 85.0 | 90.0 | 3 | [90.0, 90.0] | *outside* |" in page
+    assert "| other | 86.5 | – | – | – | *not run* |" in page
+    assert "- Recipe differs (other): more epochs." in page
+    assert "- `large`. plain: 80.0; focal: 81.0" in page
+
+
+def test_a_study_says_where_its_numbers_come_from(written):
+    told = (
+        "After the last epoch (30); 3 subsets, the first with data images0; CPU x86_64; equipoise 0.1.0, torch 2.11.0; "
+    )
+    assert told + "2026-11-01 to 2026-11-03." in written["tables/paper.md"]
+
+
+def test_the_index_begins_with_what_did_not_reproduce(written):
+    text = written["README.md"]
+    told = "2 of 5 published numbers have been compared with runs of ours; outside are:"
+    first = "- A paper, table 1, `small`, focal: published 85.0, here 90.0 [90.0, 90.0], n = 3"
+    assert text.startswith(f"before\n{BEGIN}\n\n{told}\n\n{first}\n\n| paper")
+    assert "| [A paper](tables/paper.md) | 5 | 1 | – | – | 1 | – | 3 |" in text
+    assert text.endswith(f"{END}\nafter\n") and "old" not in text
+
+
+def test_studies_of_no_paper_have_a_page(written):
+    page = written["tables/recorded.md"]
+    assert "## `ours`" in page and "`small`" not in page
+    # ± 4.303 · 10 / sqrt(3) = 24.8
+    assert "| plain | 70.0 | [45.2, 94.8] | 3 | [20.3, 119.7] |" in page
+
+
+def test_a_readme_without_a_place_for_the_index_is_refused(written, tmp_path):
+    (tmp_path / "README.md").write_text("nothing")
+    with pytest.raises(EquipoiseError, match="has no place for the index"):
+        write_tables(tmp_path, tmp_path / "published")
