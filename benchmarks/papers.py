@@ -98,8 +98,9 @@ def write_records(studies: Sequence[Study], store: Store, path: Path) -> None:
     before = read_records(path) if path.exists() else {}
     for study in studies:
         new = records_of(study.document(), store, peek=True)
-        before[study.name] = before[study.name].joined(new) if study.name in before else new
         done, failed = len(new.runs), sum(run.error is not None for run in new.runs)
+        if done:
+            before[study.name] = before[study.name].joined(new) if study.name in before else new
         print(f"{study.name}: {done} of {len(study.document().keys)} runs in the store, {failed} failed", flush=True)
     path.write_text("".join(study.text() for study in before.values()))
 

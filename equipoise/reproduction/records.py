@@ -90,7 +90,7 @@ class StudyRecords:
     def text(self) -> str:
         """The lines of the file, in an order that does not depend on when a run was done."""
         head = {"study": self.name, "question": self.question, "baseline": self.baseline, "metric": self.metric}
-        methods = [{"recipe": plain, "of": name} for name, plain in self.methods.items()]
+        methods = [{"of": name, "recipe": plain} for name, plain in self.methods.items()]
         place = {name: i for i, name in enumerate(self.methods)}
         runs = sorted(self.runs, key=lambda run: (place[run.method], run.seed))
         lines = [head, *methods, *({k: v for k, v in asdict(run).items() if v is not None} for run in runs)]
@@ -124,8 +124,16 @@ def records_of(study: StudyDocument, store: Store, *, peek: bool = False) -> Stu
 
 
 def _compact(plain: Mapping[str, Any]) -> dict[str, Any]:
-    """A recipe without the dials that are not used and without the place of its data."""
-    return {dial: choice for dial, choice in recipe_of_data(plain).items() if choice is not None}
+    """A recipe without what is not chosen and without the place of its data."""
+    return _chosen(recipe_of_data(plain))
+
+
+def _chosen(options: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        name: _chosen(choice) if isinstance(choice, Mapping) else choice
+        for name, choice in options.items()
+        if choice is not None
+    }
 
 
 def _run(method: str, seed: int, record: Record, store: Store) -> RunRecord:
