@@ -2,8 +2,10 @@
 
     python benchmarks/simulate_evidence.py [--studies 2000] [SECTION …]
 
-Sections: fixed, rounds, some, power. Prints Markdown tables; a share has its 95 % interval (Wilson) behind it.
-A study is scores of methods × seeds: what a seed does to all methods, and what it does to each, both drawn anew.
+Sections: fixed, rounds, some, power, images, claims. Prints Markdown tables; a share has its 95 % interval (Wilson)
+behind it.
+A study is scores of methods × seeds: what a seed does to all methods, and what it does to each, both drawn anew. In the
+sections on new images it is whether each run is right about each test image, and the images are drawn anew too.
 """
 
 from __future__ import annotations
@@ -11,13 +13,15 @@ from __future__ import annotations
 import argparse
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy import special
 
 from equipoise.analysis import compare
 from equipoise.analysis.statistics import tests as statistics
 from equipoise.analysis.statistics.looks import plan_looks
+from equipoise.analysis.statistics.new_images import ImageScores, variance_parts
 from equipoise.analysis.statistics.power import claim_power
 from equipoise.analysis.statistics.sequential import Rounds, judge
 from equipoise.analysis.statistics.verdict import Verdict
@@ -163,7 +167,134 @@ def power(studies: int) -> Iterator[str]:
     yield f"\nLargest distance from the promise: {100 * worst:.1f} points."
 
 
-SECTIONS = {"fixed": fixed, "rounds": rounds_, "some": some, "power": power}
+@dataclass(frozen=True)
+class World:
+    """Images of classes, and methods that are right about an image if a sum of normal parts is above 0.
+
+    The parts are the image's difficulty, what a method makes of the image whatever the seed, the seed, the seed for a
+    class, and the run and image alone (with spread 1). Hard classes come last; `counts` are test images of each class.
+    """
+
+    counts: tuple[int, ...]
+    seeds: int
+    balanced: bool
+    accuracy: float = 0.8  # of the baseline, about
+    gain: float = 0.0  # of the other methods, in standard deviations of the sum
+    seed: float = 0.1
+    image: float = 1.5
+    method: float = 0.7
+
+    @property
+    def spread(self) -> float:
+        return math.sqrt(1 + self.image**2 + self.method**2 + 2 * self.seed**2)
+
+    def levels(self, method: int) -> np.ndarray:
+        """The mean of the sum for each class, in its standard deviations; only the baseline, number 0, has no gain."""
+        classes = np.linspace(0.6, -0.6, len(self.counts)) if len(self.counts) > 1 else np.zeros(1)
+        return special.ndtri(self.accuracy) + classes + (self.gain if method else 0.0)
+
+    def truth(self) -> float:
+        """The difference for images and seeds without end."""
+        shares = np.ones(len(self.counts)) if self.balanced else np.array(self.counts)
+        return float(shares @ (special.ndtr(self.levels(1)) - special.ndtr(self.levels(0))) / shares.sum())
+
+    def right(self, rng: np.random.Generator, studies: int, methods: int = 2) -> tuple[np.ndarray, np.ndarray]:
+        """Whether each run is right (methods, studies, seeds, N), and the class of each image (studies, N)."""
+        n, classes = sum(self.counts), len(self.counts)
+        labels = np.tile(np.repeat(np.arange(classes), self.counts), (studies, 1))
+        if not self.balanced:  # a new test set has other class frequencies
+            labels = rng.choice(classes, size=(studies, n), p=np.array(self.counts) / n)
+        difficulty = self.image * rng.standard_normal((studies, 1, n))
+        right = []
+        for method in range(methods):
+            of_class = self.seed * rng.standard_normal((studies, self.seeds, classes))
+            z = np.take_along_axis(of_class, np.broadcast_to(labels[:, None], (studies, self.seeds, n)), axis=2)
+            z += rng.standard_normal(z.shape) + self.seed * rng.standard_normal((studies, self.seeds, 1))
+            z += difficulty + self.method * rng.standard_normal((studies, 1, n))
+            right.append(z + self.spread * self.levels(method)[labels][:, None] > 0)
+        return np.stack(right).astype(np.float64), labels
+
+    def strata(self) -> tuple[np.ndarray, np.ndarray]:
+        """The stratum of each image, and the share of each stratum."""
+        classes = len(self.counts)
+        if self.balanced:
+            return np.repeat(np.arange(classes), self.counts), np.full(classes, 1 / classes)
+        return np.zeros(sum(self.counts), dtype=np.int64), np.ones(1)
+
+
+LONG_TAIL = (100, 70, 50, 35, 25, 18, 12, 8, 6, 4)
+WORLDS = {
+    "accuracy, 1,000 images": World((100,) * 10, 10, False),
+    "accuracy, 300 images": World((30,) * 10, 6, False, gain=0.1),
+    "accuracy, 300 images, seeds vary much": World((30,) * 10, 6, False, seed=0.5),
+    "accuracy, 100 images": World((10,) * 10, 6, False),
+    "accuracy, 50 images": World((5,) * 10, 3, False),
+    "balanced, 50 a class": World((50,) * 10, 6, True),
+    "balanced, 30 a class, 90 % right": World((30,) * 10, 6, True, accuracy=0.9, gain=0.2),
+    "balanced, 10 a class": World((10,) * 10, 6, True),
+    "balanced, 5 a class": World((5,) * 10, 6, True),
+    "balanced, 5 a class, seeds vary much": World((5,) * 10, 6, True, seed=0.5),
+    "balanced, 3 a class": World((3,) * 10, 3, True),
+    "balanced, 3 a class, 100 classes": World((3,) * 100, 6, True),
+    "balanced, 100 to 4 a class": World(LONG_TAIL, 8, True, gain=0.1),
+    "balanced, 100 to 4 a class, 3 seeds": World(LONG_TAIL, 3, True),
+    "balanced, 40 and 5 of two classes": World((40, 5), 6, True),
+}
+NUMBERS_AT_ONCE = 4_000_000
+
+
+def parts_of(studies: int, seeds: int, images: int) -> Iterator[int]:
+    """So many studies in parts that fit the memory."""
+    most = max(1, NUMBERS_AT_ONCE // (seeds * images))
+    yield from (min(most, studies - done) for done in range(0, studies, most))
+
+
+def images(studies: int) -> Iterator[str]:
+    yield "| score, test images | seeds | discordant | these images alone | new images | wider | images limit |"
+    yield "|---|---|---|---|---|---|---|"
+    for name, world in WORLDS.items():
+        rng, seen, covered, by_images, widths, discordant = np.random.default_rng(0), 0, 0, 0, [], []
+        for count in parts_of(studies, world.seeds, sum(world.counts)):
+            (base, other), _ = world.right(rng, count)
+            parts = variance_parts(other - base, *world.strata())
+            miss, half = abs(parts.mean - world.truth()), special.stdtrit(parts.freedom, 0.975) * np.sqrt(parts.total)
+            usual = special.stdtrit(world.seeds - 1, 0.975) * np.sqrt(parts.seeds)
+            seen, covered = seen + int((miss <= usual).sum()), covered + int((miss <= half).sum())
+            by_images += int((parts.images > parts.seeds).sum())
+            widths.append(half / usual)
+            discordant.append((other != base).mean())
+        wider = f"{np.median(np.concatenate(widths)):.1f} times"
+        yield (
+            f"| {name} | {world.seeds} | {100 * np.mean(discordant):.0f} % | {share(seen, studies)} | "
+            f"{share(covered, studies)} | {wider} | {100 * by_images / studies:.0f} % |"
+        )
+
+
+def claims_(studies: int) -> Iterator[str]:
+    """No method differs for new images, though on a given test set each does a little."""
+    yield "| methods | seeds | score, test images | any claim | any claim about new images |"
+    yield "|---|---|---|---|---|"
+    for methods, world in (
+        (2, World((30,) * 10, 6, False)),
+        (4, World((30,) * 10, 8, True)),
+        (4, World((5,) * 10, 8, True)),
+        (4, World(LONG_TAIL, 12, True)),
+    ):
+        rng, claimed, about_new = np.random.default_rng(0), 0, 0
+        strata, shares = world.strata()
+        of_image = shares[strata] / np.bincount(strata)[strata]
+        for _ in range(studies):
+            right, _ = world.right(rng, 1, methods)
+            values = {f"m{i}": list(runs) for i, (runs,) in enumerate(right)}
+            scores = {name: np.stack(runs) @ of_image for name, runs in values.items()}
+            verdict = compare(scores, "m0", metric="accuracy", images=ImageScores(values, strata, shares))
+            claimed += bool(claims(verdict))
+            about_new += any(m.holds_for == "new images" for m in verdict.methods)
+        kind = f"{'balanced' if world.balanced else 'accuracy'}, {sum(world.counts)} of {len(world.counts)} classes"
+        yield f"| {methods} | {world.seeds} | {kind} | {share(claimed, studies)} | {share(about_new, studies)} |"
+
+
+SECTIONS = {"fixed": fixed, "rounds": rounds_, "some": some, "power": power, "images": images, "claims": claims_}
 
 
 def main() -> None:

@@ -26,13 +26,14 @@ from ..analysis import (
     per_class_accuracy,
     reliability_curve,
 )
-from ..analysis.statistics.priority import ALL_METRICS, Priority, score
+from ..analysis.statistics.priority import ALL_METRICS, Priority, image_values, score
 from ..analysis.statistics.sequential import Rounds
 from ..core import EquipoiseError
 from ..store import Damaged, Store, StudyDocument
 from .collected import Bin, Collected, Estimate, Method, Run
 from .data import refuse_unlike_data
 from .family import Before
+from .images import image_scores
 from .premises import audit_of, broken_premise, gains_of, longer_runs, premises_of
 from .seal import rounds_of, still_to_do
 
@@ -91,7 +92,8 @@ def _verdict(
         family = before.family(latest)
         scores |= {name: _scores_of_gone(store, name, before, runs, study) for name in family.gone}
     looks, taken = (rounds.looks, rounds.taken) if rounds else (None, None)
-    return compare(scores, study.baseline, metric=study.metric, looks=looks, taken=taken, family=family)
+    images = image_scores(runs)
+    return compare(scores, study.baseline, metric=study.metric, looks=looks, taken=taken, family=family, images=images)
 
 
 def _scores_of_gone(
@@ -163,9 +165,11 @@ def _run(store: Store, method: str, seed: int, key: str | None, study: StudyDocu
     try:
         test = store.open_test(key)
         metrics, metric = evaluate(test["logits"], test["labels"], record.class_counts), study.metric
+        priority = Priority(**study.priority or {"metric": metric})
+        asked = (test["logits"], test["labels"], record.class_counts, priority, record.class_names)
         if metric not in METRICS:
-            priority = Priority(**study.priority or {"metric": metric})
-            metrics[metric] = score(test["logits"], test["labels"], record.class_counts, priority, record.class_names)
+            metrics[metric] = score(*asked)
+        images = image_values(*asked)
         if math.isinf(metrics[metric]):
             raise ValueError(f"their {metric} is infinite")
     except Damaged as damage:
@@ -184,6 +188,7 @@ def _run(store: Store, method: str, seed: int, key: str | None, study: StudyDocu
         per_class=tuple(map(float, per_class_accuracy(predicted, labels, len(record.class_counts)))),
         confusion=Counter(zip(labels.tolist(), predicted.tolist(), strict=True)),
         reliability=_reliability(test["logits"], labels),
+        images=images,
     )
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from ..analysis import MethodResult, Verdict
-from ..analysis.statistics.priority import ALL_METRICS
+from ..analysis.statistics.priority import ALL_METRICS, ImageValues
 from ..analysis.statistics.sequential import Rounds
 from ..store import Opened, Record
 
@@ -63,7 +63,8 @@ class Run:
 
     `problem` says what went wrong.
 
-    `confusion` counts test samples by (true class, predicted class), where there are any.
+    `confusion` counts test samples by (true class, predicted class), where there are any; `images` has what each of
+    them adds to the study's metric, where that is a mean over images.
     """
 
     method: str
@@ -76,6 +77,7 @@ class Run:
     confusion: Mapping[tuple[int, int], int] = field(default_factory=dict)
     reliability: tuple[Bin, ...] = ()
     problem: str = ""
+    images: ImageValues | None = field(default=None, compare=False, repr=False)
 
     @property
     def finished(self) -> bool:
@@ -147,6 +149,11 @@ class Collected:
         shown = next((standing for standing in ("better", "withheld") if standing in others), None)
         second = 2 + others.index(shown) if shown else 1  # as `Verdict.sentences` orders them
         return (said[0], *said[second : second + 1])
+
+    @property
+    def knows_new_images(self) -> bool:
+        """Whether anything is said of images that are not in the test set."""
+        return any(math.isfinite(method.result.new_low) for method in self.methods)
 
     @property
     def runs(self) -> tuple[Run, ...]:

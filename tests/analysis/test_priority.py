@@ -14,6 +14,7 @@ from equipoise.analysis.statistics.priority import (
     WORDS,
     Priority,
     check_classes,
+    image_values,
     read_priority,
     score,
 )
@@ -64,6 +65,17 @@ def test_scores(plain, metric, expected):
     check_classes(priority, NAMES)
     tensors = torch.tensor(LOGITS), torch.tensor(LABELS), torch.tensor(COUNTS)
     assert score(*tensors, priority, NAMES) == pytest.approx(expected)
+    for outputs in ((LOGITS, LABELS, COUNTS), tensors):
+        values, strata, shares = image_values(*outputs, priority, NAMES)
+        means = np.array([values[strata == c].mean() for c in range(3)])
+        assert shares @ means / shares.sum() == pytest.approx(expected)
+
+
+def test_image_by_image_of_accuracy_and_of_what_is_no_mean():
+    values, strata, shares = image_values(LOGITS, LABELS, COUNTS, Priority("accuracy"))
+    assert values.mean() == evaluate(LOGITS, LABELS, COUNTS)["accuracy"]
+    assert not strata.any() and shares.tolist() == [1.0]
+    assert image_values(LOGITS, LABELS, COUNTS, read_priority("worst_class")) is None
 
 
 @pytest.mark.parametrize("word", ["worst_class", "calibration", "balanced"])

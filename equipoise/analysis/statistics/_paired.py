@@ -66,6 +66,11 @@ class Paired:
         d = self.runs[name] - self.runs[other]
         return d[~np.isnan(d)]
 
+    def both(self, name: str, other: str) -> list[bool]:
+        """For each seed whether both runs are there."""
+        known: list[bool] = (~np.isnan(self.runs[name] - self.runs[other])).tolist()
+        return known
+
     def ranked(self, baseline: str, sign: int) -> list[str]:
         """The order that `Verdict` explains; equal methods stay in the order given."""
 
@@ -96,7 +101,7 @@ class Paired:
         p = sign_flip_tests(differences, seed)
         corrected = [
             # a run that was compared and is there no more had some p: it counts as the largest
-            1.0 if math.isnan(value) and self.baseline in pair else _over(value, stage.share * self.share(*pair))
+            1.0 if math.isnan(value) and self.baseline in pair else over(value, stage.share * self.share(*pair))
             for value, pair in zip(p, pairs, strict=True)
         ]
         adjusted = holm(corrected).tolist()
@@ -129,7 +134,7 @@ class Paired:
         return self.looks.shares[look - 1] if self.looks is not None and look else 1.0
 
 
-def _over(p: float, share: float) -> float:
+def over(p: float, share: float) -> float:
     """A p-value over its share of alpha; where the share is 0 nothing can be claimed."""
     return p / share if share > 0 else math.nan if math.isnan(p) else 1.0
 

@@ -38,7 +38,9 @@ def _headline(verdict: Verdict, compared: list[MethodResult]) -> str:
     )
     if better:
         size = f"{_rounded(verdict, abs(better[0].difference))}{_points(verdict)}"
+        where = {"new images": ", for new images of this kind too", "these images": " on these test images"}
         found = f"{better[0].name} reaches {_reached(verdict, better[0])}, {size} better than {verdict.baseline}"
+        found += where.get(better[0].holds_for, "")
         others = [m.name for m in better[1:]]
         found += f"; {', '.join(others)} beat{'s' if len(others) == 1 else ''} {verdict.baseline} too" if others else ""
     else:
@@ -87,14 +89,32 @@ def _method(verdict: Verdict, m: MethodResult) -> str:
     if m.standing == "not separable":
         size = _amount(verdict, m.difference, signed=True)
         said = f"{m.name} is not separable from {verdict.baseline}: {size} {_evidence(verdict, m, 1, signed=True)}"
-        return f"{said}; {_outlook(verdict, m)}."
+        return f"{said}; {_outlook(verdict, m)}.{_new_images(verdict, m, 1, signed=True)}"
     if m.standing == "withheld":
         size = _amount(verdict, m.difference, signed=True)
-        evidence = _evidence(verdict, m, 1, signed=True)
-        return f"{m.name} differs from {verdict.baseline} by {size} {evidence}; the claim is withheld."
+        said = f"{m.name} differs from {verdict.baseline} by {size} {_evidence(verdict, m, 1, signed=True)}"
+        return f"{said}; the claim is withheld.{_new_images(verdict, m, 1, signed=True)}"
     sign = 1 if m.difference > 0 else -1
     size = _amount(verdict, sign * m.difference)
-    return f"{m.name} is {m.standing} than {verdict.baseline} by {size} {_evidence(verdict, m, sign)}."
+    said = f"{m.name} is {m.standing} than {verdict.baseline} by {size} {_evidence(verdict, m, sign)}."
+    return said + _new_images(verdict, m, sign)
+
+
+def _new_images(verdict: Verdict, m: MethodResult, sign: int, signed: bool = False) -> str:
+    """What the difference is for images that nobody has seen, and what a narrower interval would take."""
+    if math.isnan(m.new_low):
+        return ""
+    low, high = sorted((sign * m.new_low, sign * m.new_high))
+    interval = f"{_number(verdict, low, signed)} to {_amount(verdict, high, signed)}"
+    if m.holds_for == "new images":
+        return f" This holds for new images of this kind too: {interval} (p = {m.p_new:.3g} after Holm)."
+    limit = "the number of seeds limits this more than the number of test images"
+    if m.limited_by == "images":
+        limit = (
+            f"test images limit this: with any number of seeds it would still be ± {_amount(verdict, m.new_at_best)}"
+        )
+    scope = "This is about these test images; for" if m.holds_for else "For"
+    return f" {scope} new images of this kind the interval is {interval}; {limit}."
 
 
 def _evidence(verdict: Verdict, m: MethodResult, sign: int, signed: bool = False) -> str:

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ...core import EquipoiseError, known
 from ...core.words import shown
 from .. import _arrays
-from .._arrays import Floats
+from .._arrays import Floats, Ints
 from .._kinds import Array, to_numpy
 from ..metrics.accuracy import per_class_accuracy
 from ..metrics.scores import METRICS, Metric
@@ -134,6 +134,47 @@ def score(
         per_class = np.bincount(y, paid, len(counts)) / np.where(present, present, np.nan)
     weights = np.where(np.isnan(per_class), 0, _weights(priority, counts, names))
     return float(np.nansum(weights * per_class) / weights.sum()) if weights.any() else float("nan")
+
+
+class ImageValues(NamedTuple):
+    """What each test image adds to a score: the value (N,) and stratum (N,) of each, and the share of each stratum.
+
+    The score is Σ_c shares[c] · mean value of stratum c, the shares of those that are there scaled to sum to 1.
+    """
+
+    values: Floats
+    strata: Ints
+    shares: Floats
+
+
+def image_values(
+    logits: Array,
+    labels: Array,
+    class_counts: Array,
+    priority: Priority,
+    class_names: Sequence[str] | None = None,
+) -> ImageValues | None:
+    """The same score as `score`, image by image; None for a score that is no mean over images.
+
+    Accuracy has one stratum; where classes have shares of their own, each is a stratum.
+
+    >>> logits, labels = [[2.0, 0.0], [2.0, 0.0], [0.0, 2.0], [2.0, 0.0]], [0, 0, 1, 1]
+    >>> found = image_values(logits, labels, [90, 10], read_priority("balanced"))
+    >>> found.values.tolist(), found.strata.tolist(), found.shares.tolist()
+    ([1.0, 1.0, 1.0, 0.0], [0, 0, 1, 1], [1.0, 1.0])
+    """
+    if priority.metric not in ("accuracy", "balanced_accuracy", *PRIORITY_METRICS):
+        return None
+    z, y, counts = to_numpy((*_arrays.logits_and_labels(logits, labels), _arrays.counts(class_counts)))
+    names = [str(c) for c in range(len(counts))] if class_names is None else list(class_names)
+    predicted = z.argmax(axis=1)
+    if priority.metric == "accuracy":
+        return ImageValues((predicted == y).astype(np.float64), np.zeros_like(y), np.ones(1))
+    if priority.costs is not None:
+        values = _cost_matrix(priority.costs, names)[y, predicted]
+    else:
+        values = (predicted == y).astype(np.float64)
+    return ImageValues(values, y, _weights(priority, counts, names))
 
 
 def _weights(priority: Priority, class_counts: Floats, names: Sequence[str]) -> Floats:

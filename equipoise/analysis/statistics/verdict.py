@@ -12,11 +12,12 @@ import numpy as np
 from .._arrays import Floats
 from .._kinds import Array
 from . import _sentences
-from ._paired import Evidence, Pair, Paired, mean
+from ._paired import Evidence, Pair, Paired, mean, over
 from .family import Family
 from .looks import Looks
+from .new_images import NOT_KNOWN, ImageScores, new_images
 from .priority import ALL_METRICS
-from .tests import mean_interval, seeds_needed
+from .tests import holm, mean_interval, seeds_needed
 
 Standing = Literal["better", "worse", "not separable", "withheld", "baseline", "no data"]
 
@@ -35,6 +36,11 @@ class MethodResult:
     all corrections in it; both are of `n_judged` pairs, fewer than `n_pairs` where a claim was made before others were
     added. A claim is "withheld" where a premise of the study does not hold. `look` is the number, from 1, of the look
     that judged the method, in a study that adds seeds in rounds; else None.
+
+    `new_low` and `new_high` are the interval of the difference for new images of this kind, `p_new` is the p-value
+    there with all corrections; `limited_by` says what makes that interval wide, "seeds" or "images", and `new_at_best`
+    is the half width that would be left with any number of seeds. A claim `holds_for` "new images" or "these images".
+    All of this is not known, nan or empty, where no score is known image by image.
     """
 
     name: str
@@ -53,6 +59,12 @@ class MethodResult:
     tier: int | None
     look: int | None = None
     n_judged: int = 0
+    new_low: float = math.nan
+    new_high: float = math.nan
+    p_new: float = math.nan
+    new_at_best: float = math.nan
+    limited_by: str = ""
+    holds_for: str = ""
 
 
 @dataclass(frozen=True)
@@ -122,6 +134,7 @@ def compare(
     looks: Looks | None = None,
     taken: Mapping[str, int] | None = None,
     family: Family | None = None,
+    images: ImageScores | None = None,
     seed: int = 0,
 ) -> Verdict:
     """Judge each method against the baseline on scores (n_seeds,) that are paired by position.
@@ -145,6 +158,7 @@ def compare(
             are left out, and all of a method that is not named. By default the last that the number of seeds allows.
         family: what was compared on the same test set before, from `family_of`: it counts in every claim. `scores` then
             has those of `family.gone` too, which are not part of the verdict otherwise.
+        images: what the scores are made of, image by image: tells which differences hold for new images of this kind.
         seed: of the random sign patterns, needed beyond `MAX_EXACT` pairs only.
 
     Example:
@@ -162,6 +176,8 @@ def compare(
     ranked = [name for name in paired.ranked(baseline, sign) if name not in family.gone]
     claims = paired.claims(baseline, seed)
     rows = {name: _result(paired, name, baseline, claims, sign, alpha, family.left) for name in ranked}
+    if images is not None:
+        rows = _for_new_images(rows, paired, baseline, images, alpha, family)
     below = paired.below(claims, sign, alpha, seed)
     tiers = _tiers([name for name in ranked if len(paired.differences(name, baseline))], below)
     methods = tuple(replace(row, tier=tiers.get(name)) for name, row in rows.items())
@@ -210,6 +226,43 @@ def _result(
         look=paired.look[name],
         n_judged=test.n_pairs,
     )
+
+
+def _for_new_images(
+    rows: Mapping[str, MethodResult],
+    paired: Paired,
+    baseline: str,
+    images: ImageScores,
+    alpha: float,
+    family: Family,
+) -> dict[str, MethodResult]:
+    """The same rows with what can be said of new images; Holm is over all methods, those that are gone included.
+
+    A claim about new images is one about these images first: both tests must agree.
+    """
+    compared = [name for name, row in rows.items() if row.n_pairs]
+    found = dict.fromkeys(rows, NOT_KNOWN) | {
+        name: new_images(
+            images.differences(name, baseline, paired.both(name, baseline)), images.strata, images.shares, 1 - alpha
+        )
+        for name in compared
+    }
+    p = [over(found[name].p, family.share * paired.share(name, baseline)) for name in compared]
+    adjusted = dict(zip(compared, holm([*p, *(1.0 for _ in family.gone)]).tolist(), strict=False))
+    results = {}
+    for name, row in rows.items():
+        new, p_new = found[name], adjusted.get(name, math.nan)
+        known, claimed = not math.isnan(new.p), row.standing in CLAIMS
+        results[name] = replace(
+            row,
+            new_low=new.low,
+            new_high=new.high,
+            p_new=p_new,
+            new_at_best=new.at_best,
+            limited_by=("images" if new.by_images else "seeds") if known else "",
+            holds_for=("new images" if p_new <= alpha else "these images") if known and claimed else "",
+        )
+    return results
 
 
 def _standing(differences: Floats, p: float, sign: int, alpha: float) -> Standing:

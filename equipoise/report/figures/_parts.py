@@ -48,6 +48,14 @@ def bar(x: Scale, low: float, high: float, y: float) -> Markup:
     return tag("path", class_="range", d=path([(x(low), y), (x(high), y)]) + "".join(ends))
 
 
+def band(x: Scale, low: float, high: float, y: float) -> Markup:
+    """A second, wider interval behind a bar, cut where it leaves the drawing."""
+    if not (math.isfinite(low) and math.isfinite(high)):
+        return NOTHING
+    start, end = x(max(low, x.low)), x(min(high, x.high))
+    return tag("rect", class_="band", x=start, y=y - 5, width=max(end - start, 0), height=10)
+
+
 def back_to_front(results: Collected) -> list[Method]:
     """The best method is drawn last, on top."""
     return sorted(results.methods, key=lambda m: -m.rank)

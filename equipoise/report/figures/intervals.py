@@ -10,13 +10,15 @@ from ...analysis.statistics.priority import ALL_METRICS
 from ..collected import Collected, Method
 from ..render.svg import Scale, decimals, drawing, limits, line, marker, series, tag
 from ..render.words import cut, interval, is_share, number, title_of, value
-from ._parts import NOTHING, PANEL, bar, heading
+from ._parts import NOTHING, PANEL, band, bar, heading
 
 MOST_ROWS = 12  # so many fit on the first screen with the question and the answer
 
 
 def interval_plot(results: Collected, wide: bool = True, most: int | None = None) -> Markup:
     """Each method's difference to the baseline: mean, 95 % interval, and one small dot for each seed.
+
+    Behind the interval lies a pale band, the interval for new images, where that is known.
 
     Of more than `most` methods only the best are drawn, and the baseline.
     """
@@ -55,7 +57,8 @@ def _best(shown: list[Method], most: int | None) -> list[Method]:
 
 def _difference_limits(shown: list[Method]) -> tuple[float, float]:
     centres = [0.0, *(d for m in shown for _, d in m.differences)]
-    return limits(centres, (end for m in shown for end in (m.result.diff_low, m.result.diff_high)))
+    ends = (end for m in shown for r in [m.result] for end in (r.diff_low, r.diff_high, r.new_low, r.new_high))
+    return limits(centres, ends)
 
 
 def _tier(tier: int, y: float, width: float, row: float, wide: bool) -> Markup:
@@ -103,7 +106,7 @@ def _difference_row(method: Method, metric: str, x: Scale, y: float, width: floa
     ]
     if method.is_baseline:
         return series(0, *parts, marker(0, x(0), middle, 5))
-    parts.append(bar(x, result.diff_low, result.diff_high, middle))
+    parts += [band(x, result.new_low, result.new_high, middle), bar(x, result.diff_low, result.diff_high, middle)]
     for seed, difference in method.differences:
         tip = tag("title", f"{method.name}, seed {seed}: {value(difference, metric, sign=True)}")
         parts.append(tag("circle", tip, class_="seed", cx=x(difference), cy=middle + 11, r=2.2))

@@ -73,6 +73,7 @@ def ranked_table(results: Collected) -> Table:
     """Rank, tier and method; the study's metric and the difference to the baseline; the other metrics; the network."""
     _, *others = usual_metrics(results)
     paired = "mean difference over the seeds both have, with its 95 % interval"
+    unseen = "95 % interval of the difference for new images of this kind: seeds and images vary"
     tested = "sign-flip test of the paired differences, adjusted for the number of methods"
     columns = [
         Column("rank", "#", "rank by the mean"),
@@ -80,6 +81,7 @@ def ranked_table(results: Collected) -> Table:
         Column("method", "Method", "a mark says in what a row is unlike the baseline", numeric=False),
         _metric_column(results.metric),
         Column("difference", f"Δ to {results.baseline}", paired, high_first=_up(results.metric)),
+        *([Column("new_images", "Δ, new images", unseen)] if results.knows_new_images else []),
         Column("p_holm", "p (Holm)", tested),
         Column("standing", "Standing", "what the test says at 5 %", numeric=False),
         *(_metric_column(metric) for metric in others),
@@ -87,7 +89,8 @@ def ranked_table(results: Collected) -> Table:
         Column("parameters", "Parameters", "numbers the network learns"),
         Column("key", "Key", "of the first seed's run, its folder in the store", numeric=False),
     ]
-    return Table(tuple(columns), tuple(Row(m, _cells(m, results.metric, others)) for m in results.methods))
+    new = results.knows_new_images
+    return Table(tuple(columns), tuple(Row(m, _cells(m, results.metric, others, new)) for m in results.methods))
 
 
 def usual_metrics(results: Collected) -> list[str]:
@@ -106,7 +109,7 @@ def _up(metric: str) -> bool:
     return ALL_METRICS[metric].higher_is_better
 
 
-def _cells(method: Method, metric: str, others: Sequence[str]) -> tuple[Cell, ...]:
+def _cells(method: Method, metric: str, others: Sequence[str], new_images: bool) -> tuple[Cell, ...]:
     r, parameters = method.result, method.parameters
     marks = f"({', '.join(method.marks)})" if method.marks else ""
     unadjusted = "" if math.isnan(r.p) else f"unadjusted {p_value(r.p)}, {r.n_pairs} pairs"
@@ -117,6 +120,7 @@ def _cells(method: Method, metric: str, others: Sequence[str]) -> tuple[Cell, ..
         Cell(method.name, marks, sort=method.name),
         estimate_cell(Estimate(r.n, r.mean, r.low, r.high), metric, r.n, metric in method.leads),
         _difference_cell(method, metric),
+        *([_new_images_cell(method, metric)] if new_images else []),
         Cell(p_value(r.p_holm), sort=r.p_holm, note=unadjusted),
         Cell(r.standing, f"(≈ {r.seeds_needed} pairs needed)" if r.seeds_needed else "", sort=r.standing),
         *(_metric_cell(method, name) for name in others),
@@ -154,6 +158,16 @@ def _difference_cell(method: Method, metric: str) -> Cell:
         return Cell(UNKNOWN, seeds.strip())
     between = interval(r.diff_low, r.diff_high, metric, sign=True)
     return Cell(value(r.difference, metric, sign=True), f"{between}{seeds}", r.difference, f"{r.n_pairs} pairs")
+
+
+def _new_images_cell(method: Method, metric: str) -> Cell:
+    """The interval, and whether a claim holds there too."""
+    r = method.result
+    if math.isnan(r.new_low):
+        return Cell(UNKNOWN)
+    note = f"limited more by {r.limited_by}; with any number of seeds ± {value(r.new_at_best, metric)} would be left"
+    holds = {"new images": "holds", "these images": "open"}.get(r.holds_for, "")
+    return Cell(interval(r.new_low, r.new_high, metric, sign=True), holds, r.new_low, note)
 
 
 def class_table(results: Collected) -> tuple[list[str], list[list[Cell]]]:

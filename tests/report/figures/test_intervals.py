@@ -39,6 +39,13 @@ def test_an_interval_that_leaves_the_drawing_ends_in_an_arrow(results, groups):
         assert all(0 < x < 1120 for end in ends for x in end)
 
 
+def test_a_band_for_new_images_lies_behind_the_interval(results, groups):
+    parts = groups(interval_plot(results))
+    for method in results.methods:
+        classes = [part.get("class") for part in parts[str(method.index)].iter()]
+        assert [c for c in classes if c in ("band", "range")] == ([] if method.is_baseline else ["band", "range"])
+
+
 def test_of_many_methods_the_best_and_the_baseline_are_drawn(results, groups):
     many = [replace(results.methods[0], index=i, rank=i - 1) for i in range(1, 30)]
     baseline = replace(results.reference, rank=29)
