@@ -2,8 +2,8 @@
 
     python benchmarks/simulate_evidence.py [--studies 2000] [SECTION …]
 
-Sections: fixed, rounds, some, power, images, claims. Prints Markdown tables; a share has its 95 % interval (Wilson)
-behind it.
+Sections: fixed, rounds, some, power, images, claims, equal, beats. Prints Markdown tables; behind a share stands its
+95 % interval (Wilson).
 A study is scores of methods × seeds: what a seed does to all methods, and what it does to each, both drawn anew. In the
 sections on new images it is whether each run is right about each test image, and the images are drawn anew too.
 """
@@ -20,10 +20,12 @@ from scipy import special
 
 from equipoise.analysis import compare
 from equipoise.analysis.statistics import tests as statistics
+from equipoise.analysis.statistics.equivalence import equality_power
 from equipoise.analysis.statistics.looks import plan_looks
 from equipoise.analysis.statistics.new_images import ImageScores, variance_parts
 from equipoise.analysis.statistics.power import claim_power
 from equipoise.analysis.statistics.sequential import Rounds, judge
+from equipoise.analysis.statistics.superiority import chance_to_beat
 from equipoise.analysis.statistics.verdict import Verdict
 
 statistics.RANDOM_FLIPS = (
@@ -229,6 +231,7 @@ WORLDS = {
     "accuracy, 300 images, seeds vary much": World((30,) * 10, 6, False, seed=0.5),
     "accuracy, 100 images": World((10,) * 10, 6, False),
     "accuracy, 50 images": World((5,) * 10, 3, False),
+    "accuracy, 1,000 images, few seeds": World((100,) * 10, 3, False),
     "balanced, 50 a class": World((50,) * 10, 6, True),
     "balanced, 30 a class, 90 % right": World((30,) * 10, 6, True, accuracy=0.9, gain=0.2),
     "balanced, 10 a class": World((10,) * 10, 6, True),
@@ -237,7 +240,7 @@ WORLDS = {
     "balanced, 3 a class": World((3,) * 10, 3, True),
     "balanced, 3 a class, 100 classes": World((3,) * 100, 6, True),
     "balanced, 100 to 4 a class": World(LONG_TAIL, 8, True, gain=0.1),
-    "balanced, 100 to 4 a class, 3 seeds": World(LONG_TAIL, 3, True),
+    "balanced, 100 to 4 a class, few seeds": World(LONG_TAIL, 3, True),
     "balanced, 40 and 5 of two classes": World((40, 5), 6, True),
 }
 NUMBERS_AT_ONCE = 4_000_000
@@ -261,9 +264,9 @@ def images(studies: int) -> Iterator[str]:
             usual = special.stdtrit(world.seeds - 1, 0.975) * np.sqrt(parts.seeds)
             seen, covered = seen + int((miss <= usual).sum()), covered + int((miss <= half).sum())
             by_images += int((parts.images > parts.seeds).sum())
-            widths.append(half / usual)
+            widths.append(half / np.where(usual > 0, usual, np.nan))
             discordant.append((other != base).mean())
-        wider = f"{np.median(np.concatenate(widths)):.1f} times"
+        wider = f"{np.nanmedian(np.concatenate(widths)):.1f} times"
         yield (
             f"| {name} | {world.seeds} | {100 * np.mean(discordant):.0f} % | {share(seen, studies)} | "
             f"{share(covered, studies)} | {wider} | {100 * by_images / studies:.0f} % |"
@@ -294,7 +297,55 @@ def claims_(studies: int) -> Iterator[str]:
         yield f"| {methods} | {world.seeds} | {kind} | {share(claimed, studies)} | {share(about_new, studies)} |"
 
 
-SECTIONS = {"fixed": fixed, "rounds": rounds_, "some": some, "power": power, "images": images, "claims": claims_}
+def equal(studies: int) -> Iterator[str]:
+    """All methods differ by exactly the margin, or none differs at all."""
+    yield "| methods | seeds | margin | noise | false at the margin | promised | found where all are equal |"
+    yield "|---|---|---|---|---|---|---|"
+    for methods, n, margin in ((2, 6, 2.0), (2, 12, 1.0), (4, 8, 2.0), (4, 16, 1.0), (8, 10, 2.0)):
+        for name in ("normal", "heavy tails (t, 3 df)"):
+            rng, false, found = np.random.default_rng(0), 0, 0
+            effects = margin * np.where(np.arange(methods) % 2, 1.0, -1.0)
+            effects[0] = 0.0
+            unit = math.sqrt(2) * (1 if name == "normal" else math.sqrt(3))  # a difference's standard deviation
+            for _ in range(studies):
+                for shift in (effects, np.zeros(methods)):
+                    own = NOISES[name](rng, (methods, n)) + unit * shift[:, None]
+                    verdict = compare(named(own, n), "m0", metric="score", equivalent_within=margin * unit)
+                    said = [m.p_equal <= 0.05 for m in verdict.methods if m.name != "m0"]
+                    false += any(said) if shift is effects else 0
+                    found += said[0] if shift is not effects else 0
+            promised = f"{100 * equality_power(n, margin, 0.05, methods - 1):.0f} %" if name == "normal" else ""
+            yield (
+                f"| {methods} | {n} | {margin} sd | {name} | {share(false, studies)} | {promised} | "
+                f"{share(found, studies)} |"
+            )
+
+
+def beats(studies: int) -> Iterator[str]:
+    yield "| seeds | true chance | shared by runs of a seed | covered |\n|---|---|---|---|"
+    for n in (3, 6, 10, 20):
+        for chance in (0.5, 0.8, 0.97):
+            for shared in (0.0, 1.0):
+                rng, covered = np.random.default_rng(0), 0
+                gain = special.ndtri(chance) * math.sqrt(2 + 2 * shared**2)
+                for _ in range(studies):
+                    common = shared * rng.normal(size=n)
+                    found = chance_to_beat(common + rng.normal(size=n) + gain, common + rng.normal(size=n))
+                    covered += found.low <= chance <= found.high
+                part = "half of the variance" if shared else "nothing"
+                yield f"| {n} | {100 * chance:.0f} % | {part} | {share(covered, studies)} |"
+
+
+SECTIONS: dict[str, Callable[[int], Iterator[str]]] = {
+    "fixed": fixed,
+    "rounds": rounds_,
+    "some": some,
+    "power": power,
+    "images": images,
+    "claims": claims_,
+    "equal": equal,
+    "beats": beats,
+}
 
 
 def main() -> None:

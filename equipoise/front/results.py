@@ -21,7 +21,10 @@ from .confused import note_confused
 from .model import best_method, median_run, model_of_run
 from .tables import frame, html_table
 
-COLUMNS = ("method", "tier", "n", "mean", "low", "high", "difference", "diff_low", "diff_high", "p_holm", "standing")
+COLUMNS = (
+    *("method", "tier", "n", "mean", "low", "high", "difference", "diff_low", "diff_high", "new_low", "new_high"),
+    *("p_holm", "standing", "holds_for", "beats", "beats_low", "beats_high"),
+)
 
 
 class Results:

@@ -92,8 +92,17 @@ def _verdict(
         family = before.family(latest)
         scores |= {name: _scores_of_gone(store, name, before, runs, study) for name in family.gone}
     looks, taken = (rounds.looks, rounds.taken) if rounds else (None, None)
-    images = image_scores(runs)
-    return compare(scores, study.baseline, metric=study.metric, looks=looks, taken=taken, family=family, images=images)
+    within = study.equivalent_within
+    return compare(
+        scores,
+        study.baseline,
+        metric=study.metric,
+        looks=looks,
+        taken=taken,
+        family=family,
+        images=image_scores(runs),
+        equivalent_within=None if within is None else within * ALL_METRICS[study.metric].point,
+    )
 
 
 def _scores_of_gone(

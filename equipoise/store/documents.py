@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Protocol, Self
 
-from .shapes import items, key, maybe, recipe, table, text, truth, whole
+from .shapes import items, key, maybe, number, recipe, table, text, truth, whole
 
 
 class Document(Protocol):
@@ -52,6 +52,7 @@ class StudyDocument:
     tuned: Mapping[str, Any] = field(default_factory=dict)  # how it was tuned, where `equipoise tune` wrote it
     accept_short_training: bool = False  # whether claims are wanted though training has not converged
     rounds: bool = False  # whether it adds seeds in rounds, by a plan in a file of its own
+    equivalent_within: float | None = None  # a smaller difference does not matter; in points, or the metric's own unit
 
     FILE = "study.json"
 
@@ -73,6 +74,7 @@ class StudyDocument:
             tuned=table(plain.get("tuned", {})),
             accept_short_training=truth(plain.get("accept_short_training", False)),
             rounds=truth(plain.get("rounds", False)),
+            equivalent_within=maybe(number)(plain.get("equivalent_within")),
         )
         if any(len(method.keys) != len(study.seeds) for method in study.methods):
             raise ValueError("a method has not one run for each seed")
@@ -82,7 +84,7 @@ class StudyDocument:
 
     def to_dict(self) -> dict[str, Any]:
         plain = asdict(self)
-        unsaid = [name for name in ("accept_short_training", "rounds") if not plain[name]]
+        unsaid = [name for name in ("accept_short_training", "rounds", "equivalent_within") if not plain[name]]
         return {name: value for name, value in plain.items() if name not in unsaid}
 
 

@@ -36,6 +36,7 @@ _KEYS = (
     "tuned",
     "progress",
     "accept_short_training",
+    "equivalent_within",
 )
 _TUNED: dict[str, Any] = {"study": str, "trials": int, "sampler": str, "runs": int, "refit": bool}
 
@@ -57,6 +58,7 @@ class Study:
     tuned: Mapping[str, Any] = field(default_factory=dict)  # how it was tuned, where `equipoise tune` wrote it
     progress: bool = False  # whether to record what happens to the classes while training
     accept_short_training: bool = False  # whether claims are wanted though training has not converged
+    equivalent_within: float | None = None  # a smaller difference does not matter; in points, or the metric's own unit
 
     @classmethod
     def from_toml(cls, path: Path) -> Study:
@@ -92,13 +94,29 @@ class Study:
         question = plain.get("question", f"What is better than {baseline}?")
         name = plain.get("name", default_name)
         progress, accepted = plain.get("progress", False), plain.get("accept_short_training", False)
+        within = plain.get("equivalent_within")
+        if within is not None:
+            _try(partial(checks.above, "equivalent_within", within, 0), mistakes)
         _try(partial(checks.file_name, "name", name), mistakes)
         _try(partial(_check_question, question), mistakes)
         _try(partial(checks.truth, "progress", progress), mistakes)
         _try(partial(checks.truth, "accept_short_training", accepted), mistakes)
         if mistakes:
             raise Mistakes(mistakes)
-        return cls(name, question, str(baseline), metric, seeds, recipes, tuning, priority, tuned, progress, accepted)
+        return cls(
+            name=name,
+            question=question,
+            baseline=str(baseline),
+            metric=metric,
+            seeds=seeds,
+            methods=recipes,
+            tuning=tuning,
+            priority=priority,
+            tuned=tuned,
+            progress=progress,
+            accept_short_training=accepted,
+            equivalent_within=None if within is None else float(within),
+        )
 
     def check(self, choice: TaskChoice, task: Task) -> None:
         """Refuse what the methods that are trained on `choice` cannot do with its data; tells all of them."""
@@ -127,6 +145,7 @@ class Study:
             methods=tuple(self._method(name, recipe) for name, recipe in self.methods.items()),
             tuned=self.tuned,
             accept_short_training=self.accept_short_training,
+            equivalent_within=self.equivalent_within,
         )
 
     def _method(self, name: str, recipe: Recipe) -> MethodDocument:

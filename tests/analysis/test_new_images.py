@@ -40,22 +40,52 @@ def slow_parts(d, strata, shares):
 def test_parts_by_hand(shares):
     d, strata = drawn(np.random.default_rng(1), 5, (9, 6, 4))
     mean, v_seeds, v_images, v_rest = slow_parts(d, strata, shares)
-    assert v_images > v_rest  # so that nothing is cut off below
+    assert min(v_seeds, v_images) > v_rest  # so that nothing is cut off below
     mixed = np.random.default_rng(2).permutation(len(strata))  # images come in any order
     parts = variance_parts(d[:, mixed], strata[mixed], shares)
     assert parts.mean == pytest.approx(mean)
-    assert parts.seeds == pytest.approx(v_seeds)
-    assert parts.images == pytest.approx(v_images - v_rest)
-    assert parts.total == pytest.approx(v_seeds + v_images - v_rest)
+    assert (parts.seeds, parts.images) == (pytest.approx(v_seeds), pytest.approx(v_images - v_rest))
 
 
-def test_degrees_of_freedom_of_one_stratum():
-    """Satterthwaite's, by the three mean squares of a table with two factors."""
-    d, strata = drawn(np.random.default_rng(3), 4, (20,), image=0.5, seed=1.0)
+@pytest.mark.parametrize(("image", "seed", "enter"), [(1.5, 1.0, "SIE"), (0.0, 1.0, "S"), (1.5, 0.0, "I"), (0, 0, "E")])
+def test_degrees_of_freedom_of_one_stratum(image, seed, enter):
+    """Satterthwaite's, of those of the three mean squares of a table with two factors that enter."""
+    d, strata = next(
+        (d, strata)
+        for d, strata in (drawn(np.random.default_rng(i), 4, (20,), image, seed) for i in range(100))
+        if entering(d, strata) == enter
+    )
     _, v_seeds, v_images, v_rest = slow_parts(d, strata, np.ones(1))
-    total = v_seeds + v_images - v_rest
-    expected = total**2 / (v_seeds**2 / 3 + v_images**2 / 19 + v_rest**2 / (3 * 19))
-    assert variance_parts(d, strata, np.ones(1)).freedom == pytest.approx(expected)
+    doubts = {"S": v_seeds**2 / 3, "I": v_images**2 / 21, "E": v_rest**2 / (3 * 19 + 2)}
+    total = {"SIE": v_seeds + v_images - v_rest, "S": v_seeds, "I": v_images, "E": v_rest}[enter]
+    parts = variance_parts(d, strata, np.ones(1))
+    assert parts.total == pytest.approx(total)
+    assert parts.freedom == pytest.approx(max(3, total**2 / sum(doubts[part] for part in enter)))
+
+
+def entering(d, strata):
+    _, v_seeds, v_images, v_rest = slow_parts(d, strata, np.ones(1))
+    return {(True, True): "SIE", (True, False): "S", (False, True): "I", (False, False): "E"}[
+        bool(v_seeds > v_rest), bool(v_images > v_rest)
+    ]
+
+
+def test_statsmodels_finds_the_same_variance():
+    """statsmodels 0.15.0, with s and i as texts and one group g for all:
+
+    mixedlm("d ~ 1", frame, groups="g", vc_formula={"s": "0+C(s)", "i": "0+C(i)"}).fit().bse = 0.190863
+    """
+    d = np.array(
+        [
+            [1, 0, 0, 1, -1, 0, 1, 0],
+            [1, 0, 1, 0, -1, 0, 0, 0],
+            [1, 0, 0, 1, 0, 0, 1, -1],
+            [0, 1, 0, 1, -1, 0, 1, 0],
+            [1, 1, 1, 1, 0, 0, 1, 0],
+        ]
+    )
+    parts = variance_parts(d, np.zeros(8, dtype=int), np.ones(1))
+    assert math.sqrt(parts.total) == pytest.approx(0.190863, rel=1e-4)
 
 
 def test_several_studies_at_once_are_the_same_as_one_by_one():
@@ -108,7 +138,7 @@ def test_a_class_of_one_image_takes_the_variance_of_the_others():
 
 def test_what_cannot_be_told():
     d, strata = drawn(np.random.default_rng(7), 3, (2, 2))
-    assert math.isnan(new_images(d[:1], strata, np.ones(2)).low)  # one seed
+    assert math.isnan(new_images(d[:2], strata, np.ones(2)).low)  # two seeds
     assert math.isnan(new_images(d[:, [0, 2]], np.array([0, 1]), np.ones(2)).low)  # one image a class
     same = new_images(np.zeros((3, 4)), strata, np.ones(2))
     assert (same.low, same.high, same.p) == (0, 0, 1)

@@ -8,7 +8,7 @@ from scipy import stats
 
 from equipoise.analysis import compare, sign_flip_test, smallest_n_for_claim
 from equipoise.analysis.statistics._flips import sign_flip_tests
-from equipoise.analysis.statistics.power import FEW_PATTERNS, claim_power, detectable_effect, pairs_needed
+from equipoise.analysis.statistics.power import FEW_PATTERNS, claim_power, claimed, detectable_effect, pairs_needed
 
 
 @pytest.mark.parametrize("comparisons", [1, 3, 7, 20])
@@ -43,13 +43,11 @@ def test_the_fewest_pairs_claim_where_all_agree():
 
 def test_a_region_of_few_patterns_is_counted_pattern_by_pattern():
     """All seven-pair samples of one simulation: the sets of sizes that decide are those of the definition."""
-    from equipoise.analysis.statistics.power import _share_claimed
-
     d = np.random.default_rng(2).normal(0.5, 1, (200, 7))
     for patterns in range(1, FEW_PATTERNS):
         level = patterns / 2**6
         expected = np.mean([sign_flip_test(row) <= level and row.mean() > 0 for row in d])
-        assert _share_claimed(d, patterns) == expected
+        assert claimed(d, patterns).mean() == expected
 
 
 def test_power_grows_with_the_effect():

@@ -130,6 +130,13 @@ def test_curves_of_any_name_and_length(store, demo):
     assert math.isnan(plain.curves["momentum"][0].low)
 
 
+def test_the_margin_of_equality_is_in_points(store, demo):
+    demo.write_study(store, equivalent_within=40.0)
+    results = collect(store)
+    assert results.verdict.equivalent_within == 0.4
+    assert all(math.isfinite(m.result.p_equal) for m in results.methods if not m.is_baseline)
+
+
 def test_order_and_colours(store):
     results = collect(store)
     assert {m.name: m.index for m in results.methods} == {"plain": 0, "balanced_softmax": 1, "ldam": 2, "focal": 3}

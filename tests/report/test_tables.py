@@ -51,6 +51,13 @@ def test_a_row_of_the_ranking(store, demo):
     assert demo.key_of("ldam", 5) in row["key"].note
 
 
+def test_the_chance_to_beat_the_baseline(results):
+    r = next(m.result for m in results.methods if m.name == "ldam")
+    ends = f"[{100 * r.beats_low:.0f}, {100 * r.beats_high:.0f}]"
+    assert str(cells(results, "ldam")["beats"]) == f"{100 * r.beats:.0f} {ends}"
+    assert cells(results, "plain")["beats"].main == "–"
+
+
 def test_every_metric_has_its_n_and_interval(store):
     results = collect(store)
     for method in ("plain", "balanced_softmax", "ldam", "focal"):

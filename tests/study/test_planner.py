@@ -12,6 +12,7 @@ from rich.console import Console
 from scipy import stats
 
 from equipoise.analysis import compare
+from equipoise.analysis.statistics.equivalence import pairs_for_equality
 from equipoise.analysis.statistics.power import claim_power, detectable_effect, pairs_needed
 from equipoise.core import EquipoiseError
 from equipoise.store import Record, Store
@@ -239,6 +240,15 @@ def test_the_plan_in_words(study, clock):
     assert row.split() == ["3.00", "points", f"{100 * claim_power(8, 1.5, 0.05, 2):.0f}", "%",
                            str(pairs_needed(1.5, 0.8, 0.05, 2)), "seeds"]  # fmt: skip
     assert "the chance of any false claim is at most 5 %" in text
+
+
+def test_the_plan_of_a_study_that_calls_small_differences_equal(study, clock):
+    text = printed(print_plan, replace(study, equivalent_within=0.5), clock, 2, Spread(0.005, "as you say"))
+    needed = pairs_for_equality(1.0, 0.8, 0.05, comparisons=2)
+    assert f"A method that equals plain is shown to be so, within 0.50 points, by {needed} seeds (80 %)." in text
+    wide = printed(print_plan, replace(study, equivalent_within=0.5), clock, 2, Spread(1.0, "as you say"))
+    assert "more seeds than anyone has" in wide
+    assert "equals" not in printed(print_plan, study, clock, 2, Spread(0.005, "as you say"))
 
 
 def test_the_plan_of_too_few_seeds_speaks_of_enough(study, clock):

@@ -7,6 +7,7 @@ import pytest
 
 from equipoise.core import EquipoiseError
 from equipoise.data import load_task
+from equipoise.store import StudyDocument
 from equipoise.study import Study, jobs_of
 from equipoise.train import Mistakes
 
@@ -49,6 +50,16 @@ def test_a_study_pairs_its_runs(read):
         ("plain", 1),
     ]
     assert len({recipe.key for _, recipe in runs}) == 9
+
+
+def test_a_margin_of_equality(read):
+    study = read("equivalent_within = 0.5\n" + GOOD)
+    assert study.equivalent_within == 0.5 == study.to_dict()["equivalent_within"]
+    assert StudyDocument.from_dict(study.to_dict()).equivalent_within == 0.5
+    assert "equivalent_within" not in read(GOOD).to_dict()
+    for wrong in ("0", "-1", "nan", '"0.5"', "true"):
+        with pytest.raises(Mistakes, match="equivalent_within must be"):
+            read(f"equivalent_within = {wrong}\n" + GOOD)
 
 
 def test_post_hoc_methods_share_their_training(read):

@@ -42,6 +42,11 @@ class Metric:
     higher_is_better: bool
     unit: Literal["percent", "nats", ""]
 
+    @property
+    def point(self) -> float:
+        """A difference of 1 as people write it: a point of percent, else one unit."""
+        return 0.01 if self.unit == "percent" else 1.0
+
 
 def _ece(j: Judged) -> Tensor:
     return calibration.mean_gap(calibration.even_bins(j.confidence, BINS), j.right - j.confidence, BINS)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import combinations
 from typing import NamedTuple
 
@@ -17,6 +17,7 @@ from .looks import Looks
 from .tests import holm
 
 Pair = tuple[str, str]
+Test = Callable[[Sequence[Floats], int], list[float]]  # differences of each pair, a seed of random signs -> p-values
 
 
 class Evidence(NamedTuple):
@@ -82,23 +83,23 @@ class Paired:
 
         return sorted(self.runs, key=place)
 
-    def tests(self, pairs: Sequence[Pair], seed: int) -> dict[Pair, Evidence]:
-        """Sign-flip tests of these pairs, corrected for their looks and, by Holm, for each other.
+    def tests(self, pairs: Sequence[Pair], seed: int, test: Test = sign_flip_tests) -> dict[Pair, Evidence]:
+        """Tests of these pairs, corrected for their looks and, by Holm, for each other.
 
         Of a pair that was tested at several stages the best evidence stands: each has its own part of alpha.
         """
         found = dict.fromkeys(pairs, Evidence(math.nan, math.nan, 0))
         for stage in self.stages:
-            for pair, evidence in self._tests_at(stage, pairs, seed).items():
+            for pair, evidence in self._tests_at(stage, pairs, seed, test).items():
                 if not found[pair].adjusted <= evidence.adjusted:  # as nan is not
                     found[pair] = evidence
         return found
 
-    def _tests_at(self, stage: Stage, pairs: Sequence[Pair], seed: int) -> dict[Pair, Evidence]:
+    def _tests_at(self, stage: Stage, pairs: Sequence[Pair], seed: int, test: Test) -> dict[Pair, Evidence]:
         """The same with what was there at one stage."""
         pairs = [pair for pair in pairs if stage.pairs.keys() >= {*pair} - {self.baseline}]
         differences = [self._differences_at(stage, *pair) for pair in pairs]
-        p = sign_flip_tests(differences, seed)
+        p = test(differences, seed)
         corrected = [
             # a run that was compared and is there no more had some p: it counts as the largest
             1.0 if math.isnan(value) and self.baseline in pair else over(value, stage.share * self.share(*pair))
@@ -115,9 +116,9 @@ class Paired:
         d = (self.runs[name] - self.runs[other])[sorted(places)]
         return d[~np.isnan(d)]
 
-    def claims(self, baseline: str, seed: int) -> dict[Pair, Evidence]:
+    def claims(self, baseline: str, seed: int, test: Test = sign_flip_tests) -> dict[Pair, Evidence]:
         """The tests of all methods against the baseline."""
-        return self.tests([(name, baseline) for name in self.runs if name != baseline], seed)
+        return self.tests([(name, baseline) for name in self.runs if name != baseline], seed, test)
 
     def below(self, claims: Mapping[Pair, Evidence], sign: int, alpha: float, seed: int) -> set[Pair]:
         """All (lower, higher) that are separable: by a claim or, if any is made, as a pair of other methods."""

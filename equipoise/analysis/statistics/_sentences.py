@@ -47,8 +47,12 @@ def _headline(verdict: Verdict, compared: list[MethodResult]) -> str:
         shown = "called better or worse than" if withheld else "shown to beat"
         baseline = next(m for m in verdict.methods if m.standing == "baseline")
         found = f"No method is {shown} {baseline.name}, which reaches {_reached(verdict, baseline)}"
-    names = [m.name for m in worse]
-    tail = f"; {', '.join(names)} {'is' if len(names) == 1 else 'are'} worse" if names else ""
+    equal = [m for m in compared if m.standing == "practically equal"]
+    tail = "".join(
+        f"; {', '.join(m.name for m in some)} {'is' if len(some) == 1 else 'are'} {word}"
+        for some, word in ((equal, "practically equal"), (worse, "worse"))
+        if some
+    )
     return f"{found}{tail}; {len(compared)} compared."
 
 
@@ -90,14 +94,24 @@ def _method(verdict: Verdict, m: MethodResult) -> str:
         size = _amount(verdict, m.difference, signed=True)
         said = f"{m.name} is not separable from {verdict.baseline}: {size} {_evidence(verdict, m, 1, signed=True)}"
         return f"{said}; {_outlook(verdict, m)}.{_new_images(verdict, m, 1, signed=True)}"
+    if m.standing == "practically equal":
+        size = _amount(verdict, m.difference, signed=True)
+        said = f"{m.name} is practically equal to {verdict.baseline}: {size} {_evidence(verdict, m, 1, signed=True)}"
+        return f"{said}, and {_margin(verdict, m)}.{_new_images(verdict, m, 1, signed=True)}"
     if m.standing == "withheld":
         size = _amount(verdict, m.difference, signed=True)
         said = f"{m.name} differs from {verdict.baseline} by {size} {_evidence(verdict, m, 1, signed=True)}"
         return f"{said}; the claim is withheld.{_new_images(verdict, m, 1, signed=True)}"
     sign = 1 if m.difference > 0 else -1
     size = _amount(verdict, sign * m.difference)
-    said = f"{m.name} is {m.standing} than {verdict.baseline} by {size} {_evidence(verdict, m, sign)}."
-    return said + _new_images(verdict, m, sign)
+    said = f"{m.name} is {m.standing} than {verdict.baseline} by {size} {_evidence(verdict, m, sign)}"
+    said += f", but {_margin(verdict, m)}" if m.p_equal <= verdict.alpha else ""
+    return f"{said}.{_new_images(verdict, m, sign)}"
+
+
+def _margin(verdict: Verdict, m: MethodResult) -> str:
+    margin = _amount(verdict, verdict.equivalent_within or 0.0)
+    return f"surely by less than the {margin} that this study calls equal (two one-sided tests, p = {m.p_equal:.3g})"
 
 
 def _new_images(verdict: Verdict, m: MethodResult, sign: int, signed: bool = False) -> str:

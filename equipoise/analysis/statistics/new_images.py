@@ -36,32 +36,44 @@ class ImageScores:
 class Parts(NamedTuple):
     """Where the variance of a mean difference comes from, and how well that is known.
 
-    `seeds` is what more seeds would take away, `images` what only more test images would; `total` is the variance for
-    new seeds and new images, with `freedom` degrees of freedom. Each may be an array, one entry for each study.
+    `seeds` is what more seeds would take away, `images` what only more test images would; their sum is the variance for
+    new seeds and new images, known with `freedom` degrees of freedom. Each may be an array, an entry for each study.
     """
 
     mean: Floats
     seeds: Floats
     images: Floats
-    total: Floats
     freedom: Floats
+
+    @property
+    def total(self) -> Floats:
+        return self.seeds + self.images
 
 
 class NewImages(NamedTuple):
     """The interval of a difference for new images of this kind, the p-value of "no difference there", and its limits.
 
     `by_images` says that the number of test images limits the interval more than the number of seeds does, and
-    `at_best` is the half width that would be left with any number of seeds.
+    `at_best` is the half width that would be left with any number of seeds. The interval is Student's t of the
+    difference, which is `low` to `high`, with its standard `error` and degrees of `freedom`.
     """
 
     low: float
     high: float
     p: float
-    by_images: bool
-    at_best: float
+    by_images: bool = False
+    at_best: float = 0.0
+    error: float = 0.0
+    freedom: float = math.inf
+
+    def p_equal(self, within: float) -> float:
+        """The larger p-value of two one-sided t-tests of "the difference is `within` or more away from 0"."""
+        space = within - abs(self.low + self.high) / 2
+        return float(special.stdtr(self.freedom, -space / self.error)) if self.error else float(space <= 0)
 
 
-NOT_KNOWN = NewImages(math.nan, math.nan, math.nan, False, math.nan)
+LEAST_SEEDS = 3  # with two, simulated intervals hold the truth in 89 % of studies instead of 95 %
+NOT_KNOWN = NewImages(math.nan, math.nan, math.nan, at_best=math.nan, error=math.nan)
 
 
 def variance_parts(differences: Floats, strata: Ints, shares: Floats) -> Parts:
@@ -71,10 +83,10 @@ def variance_parts(differences: Floats, strata: Ints, shares: Floats) -> Parts:
               \operatorname{Var} \hat\theta = \frac{V_S}{S} + V_I - V_E
 
     V_S is the variance of the S scores :math:`\sum_c \pi_c \bar d_{sc}`. V_I = Σ π_c² / n_c · (variance of the images'
-    means over seeds), V_E = Σ π_c² / n_c · (mean square of interaction) / S, which the two others both contain. An
-    estimate below V_S / S or below V_I, which is never the truth, is replaced by it. The degrees of freedom are
-    Satterthwaite's, and at least those of the S scores. A stratum of one image has the variance of the others together.
-    NaN: fewer than two seeds, or no stratum of two images; for the degrees of freedom, also no variance at all.
+    means over seeds), V_E = Σ π_c² / n_c · (mean square of interaction) / S, which the two others both contain: where
+    one of them is below V_E, it is taken for V_E. The degrees of freedom are Satterthwaite's of those that enter, and
+    at least those of the S scores. A stratum of one image has the variance of the others together. NaN: no stratum of
+    two images; for the degrees of freedom, also no variance at all.
 
     Reference: Searle, Casella, McCulloch. Variance Components. 1992.
     """
@@ -97,13 +109,14 @@ def variance_parts(differences: Floats, strata: Ints, shares: Floats) -> Parts:
         rest_terms = weights * _mean_squares(within, (seeds - 1) * (n - 1)) / seeds
         v_seeds = (of_stratum @ pi).var(axis=-1, ddof=1) / seeds
         v_images, v_rest = image_terms.sum(axis=-1), rest_terms.sum(axis=-1)
-        images = np.maximum(v_images - v_rest, 0)
-        total = np.maximum(v_seeds + images, v_images)
-        known = np.maximum(n - 1, 1)
-        doubt = v_seeds**2 / (seeds - 1) + (image_terms**2 / known).sum(axis=-1)
-        doubt += (rest_terms**2 / known).sum(axis=-1) / (seeds - 1)
+        by_seeds, by_images = v_seeds > v_rest, v_images > v_rest
+        # squares of estimates with f degrees of freedom are (f + 2) / f times too large, which counts in sums of many
+        doubt = by_seeds * v_seeds**2 / (seeds - 1) + by_images * (image_terms**2 / (n + 1)).sum(axis=-1)
+        both_or_none = by_seeds == by_images  # V_E enters as V_S + V_I - V_E, or alone
+        doubt += both_or_none * (rest_terms**2 / ((seeds - 1) * (n - 1) + 2)).sum(axis=-1)
+        total = np.maximum(v_seeds, v_rest) + np.maximum(v_images - v_rest, 0)
         freedom = np.maximum(total**2 / np.where(doubt > 0, doubt, np.nan), min(seeds - 1, n.sum() - len(n)))
-    return Parts(centre @ pi, v_seeds, images, total, freedom)
+    return Parts(centre @ pi, np.maximum(v_seeds, v_rest), np.maximum(v_images - v_rest, 0), freedom)
 
 
 def _mean_squares(squares: Floats, freedom: Ints) -> Floats:
@@ -115,21 +128,29 @@ def _mean_squares(squares: Floats, freedom: Ints) -> Floats:
 def new_images(differences: Floats, strata: Ints, shares: Floats, confidence: float = 0.95) -> NewImages:
     """The interval of a mean difference for new seeds and new images, by Student's t on `variance_parts`.
 
-    >>> right = np.array([[1, 1, 1, 0], [1, 1, 0, 1]]) - np.array([[1, 0, 0, 0], [1, 0, 1, 1]])
-    >>> found = new_images(right, strata=np.zeros(4, int), shares=np.ones(1))
+    Fewer than `LEAST_SEEDS` seeds tell too little of themselves.
+
+    >>> better = np.array([[0, 1, 1, 0, 0, 0], [0, 1, 0, 0, 1, 0], [0, 1, 0, 0, 0, 0]])
+    >>> found = new_images(better, strata=np.zeros(6, int), shares=np.ones(1))
     >>> round(found.low, 2), round(found.high, 2), found.by_images
-    (-2.93, 3.43, False)
+    (-0.1, 0.65, True)
     """
     inside("confidence", confidence)
-    if len(differences) < 2:
+    if len(differences) < LEAST_SEEDS:
         return NOT_KNOWN
     parts = variance_parts(np.asarray(differences, dtype=np.float64), np.asarray(strata), np.asarray(shares, float))
     mean, total, freedom = float(parts.mean), float(parts.total), float(parts.freedom)
     if math.isnan(total):
         return NOT_KNOWN
     if not total:
-        return NewImages(mean, mean, float(mean == 0), False, 0.0)
+        return NewImages(mean, mean, float(mean == 0))
     error, reach = math.sqrt(total), float(special.stdtrit(freedom, (1 + confidence) / 2))
-    p = float(2 * special.stdtr(freedom, -abs(mean) / error))
-    at_best = reach * math.sqrt(float(parts.images))
-    return NewImages(mean - reach * error, mean + reach * error, p, bool(parts.images > parts.seeds), at_best)
+    return NewImages(
+        low=mean - reach * error,
+        high=mean + reach * error,
+        p=float(2 * special.stdtr(freedom, -abs(mean) / error)),
+        by_images=bool(parts.images > parts.seeds),
+        at_best=reach * math.sqrt(float(parts.images)),
+        error=error,
+        freedom=freedom,
+    )

@@ -6,6 +6,7 @@ import math
 from functools import lru_cache
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .._arrays import Floats
 from .tests import MAX_EXACT, MOST_SEEDS, _t_power, smallest_n_for_claim
@@ -32,7 +33,7 @@ def claim_power(n_pairs: int, effect: float, alpha: float = 0.05, comparisons: i
     if n_pairs <= MAX_EXACT:
         patterns = math.floor(level * 2 ** (n_pairs - 1) * (1 + 1e-12))
         if patterns < FEW_PATTERNS:
-            return _share_claimed(_draws(n_pairs) + effect, patterns)
+            return float(claimed(normal_draws(n_pairs) + effect, patterns).mean())
         level = patterns / 2 ** (n_pairs - 1)
     return _t_power(n_pairs, effect, level)
 
@@ -66,16 +67,18 @@ def pairs_needed(effect: float, power: float = 0.8, alpha: float = 0.05, compari
 
 
 @lru_cache(maxsize=8)
-def _draws(n_pairs: int) -> Floats:
+def normal_draws(n_pairs: int) -> Floats:
+    """Differences (DRAWS, n_pairs) of mean 0 and standard deviation 1, always the same ones."""
     return np.random.default_rng(0).normal(size=(DRAWS, n_pairs))
 
 
-def _share_claimed(differences: Floats, patterns: int) -> float:
-    """Share of rows whose mean is above 0 and of which at most so many sign patterns are as extreme."""
+def claimed(differences: Floats, patterns: int) -> NDArray[np.bool_]:
+    """For each row whether its mean is above 0 and at most so many sign patterns are as extreme, in that direction."""
     sizes = np.sort(np.abs(differences), axis=1)[:, :patterns]  # a larger one is in no set that could be counted
     sums = np.zeros((len(sizes), 1))
     for size in sizes.T:
         sums = np.concatenate([sums, sums + size[:, None]], axis=1)
     negative = np.clip(-differences, 0, None).sum(axis=1, keepdims=True)
     as_extreme = (sums <= negative * (1 + 1e-12)).sum(axis=1)
-    return float(((as_extreme <= patterns) & (differences.mean(axis=1) > 0)).mean())
+    found: NDArray[np.bool_] = (as_extreme <= patterns) & (differences.mean(axis=1) > 0)
+    return found

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -13,15 +14,17 @@ from .._arrays import Floats
 from .._kinds import Array
 from . import _sentences
 from ._paired import Evidence, Pair, Paired, mean, over
+from .equivalence import equivalence_tests
 from .family import Family
 from .looks import Looks
-from .new_images import NOT_KNOWN, ImageScores, new_images
+from .new_images import ImageScores, new_images
 from .priority import ALL_METRICS
+from .superiority import Chance, chance_to_beat
 from .tests import holm, mean_interval, seeds_needed
 
-Standing = Literal["better", "worse", "not separable", "withheld", "baseline", "no data"]
+Standing = Literal["better", "worse", "practically equal", "not separable", "withheld", "baseline", "no data"]
 
-CLAIMS = ("better", "worse")
+CLAIMS = ("better", "worse", "practically equal")
 
 
 @dataclass(frozen=True)
@@ -36,6 +39,10 @@ class MethodResult:
     all corrections in it; both are of `n_judged` pairs, fewer than `n_pairs` where a claim was made before others were
     added. A claim is "withheld" where a premise of the study does not hold. `look` is the number, from 1, of the look
     that judged the method, in a study that adds seeds in rounds; else None.
+
+    `beats`, with its interval, is the chance that a new run scores better than a new run of the baseline. `p_equal` is
+    the p-value, with all corrections, of "the difference is as large as the study's margin"; nan where it has none.
+    "practically equal" is said of what is neither better nor worse.
 
     `new_low` and `new_high` are the interval of the difference for new images of this kind, `p_new` is the p-value
     there with all corrections; `limited_by` says what makes that interval wide, "seeds" or "images", and `new_at_best`
@@ -59,6 +66,10 @@ class MethodResult:
     tier: int | None
     look: int | None = None
     n_judged: int = 0
+    beats: float = math.nan
+    beats_low: float = math.nan
+    beats_high: float = math.nan
+    p_equal: float = math.nan
     new_low: float = math.nan
     new_high: float = math.nan
     p_new: float = math.nan
@@ -79,6 +90,8 @@ class Verdict:
 
     `broken` says which premise of the study does not hold; it is empty where none is known to fail. Claims that rest on
     it are "withheld" then, unless the user wants them all the same.
+
+    `equivalent_within` is the margin, in units of the metric, within which methods count as practically equal.
     """
 
     baseline: str
@@ -93,6 +106,7 @@ class Verdict:
     left: float = 1.0
     notes: tuple[str, ...] = ()
     broken: str = ""
+    equivalent_within: float | None = None
 
     def on_broken_premise(self, broken: str, *, accepted: bool = False) -> Verdict:
         """The same with the sentence `broken` said first, and its claims withheld unless the user has `accepted` it."""
@@ -135,6 +149,7 @@ def compare(
     taken: Mapping[str, int] | None = None,
     family: Family | None = None,
     images: ImageScores | None = None,
+    equivalent_within: float | None = None,
     seed: int = 0,
 ) -> Verdict:
     """Judge each method against the baseline on scores (n_seeds,) that are paired by position.
@@ -159,6 +174,8 @@ def compare(
         family: what was compared on the same test set before, from `family_of`: it counts in every claim. `scores` then
             has those of `family.gone` too, which are not part of the verdict otherwise.
         images: what the scores are made of, image by image: tells which differences hold for new images of this kind.
+        equivalent_within: smaller differences, in units of the metric, do not matter: a method that is neither better
+            nor worse is "practically equal" where two one-sided tests say so, with a Holm adjustment of their own.
         seed: of the random sign patterns, needed beyond `MAX_EXACT` pairs only.
 
     Example:
@@ -175,9 +192,11 @@ def compare(
     paired, sign = Paired(scores, baseline, looks, taken, family), 1 if higher_is_better else -1
     ranked = [name for name in paired.ranked(baseline, sign) if name not in family.gone]
     claims = paired.claims(baseline, seed)
-    rows = {name: _result(paired, name, baseline, claims, sign, alpha, family.left) for name in ranked}
+    same = partial(equivalence_tests, within=equivalent_within) if equivalent_within is not None else None
+    equal = paired.claims(baseline, seed, same) if same else {}
+    rows = {name: _result(paired, name, baseline, claims, equal, sign, alpha, family.left) for name in ranked}
     if images is not None:
-        rows = _for_new_images(rows, paired, baseline, images, alpha, family)
+        rows = _for_new_images(rows, paired, baseline, images, alpha, family, equivalent_within)
     below = paired.below(claims, sign, alpha, seed)
     tiers = _tiers([name for name in ranked if len(paired.differences(name, baseline))], below)
     methods = tuple(replace(row, tier=tiers.get(name)) for name, row in rows.items())
@@ -193,18 +212,27 @@ def compare(
         family.share,
         family.left,
         family.notes,
+        equivalent_within=equivalent_within,
     )
 
 
 def _result(
-    paired: Paired, name: str, baseline: str, claims: Mapping[Pair, Evidence], sign: int, alpha: float, left: float
+    paired: Paired,
+    name: str,
+    baseline: str,
+    claims: Mapping[Pair, Evidence],
+    equal: Mapping[Pair, Evidence],
+    sign: int,
+    alpha: float,
+    left: float,
 ) -> MethodResult:
-    """All that is said of a method, but its tier."""
+    """All that is said of a method on these images, but its tier."""
     x, d = paired.known(name), paired.differences(name, baseline)
-    test = claims.get((name, baseline), Evidence(math.nan, math.nan, 0))
-    standing: Standing = _standing(d, test.adjusted, sign, alpha)
+    test, same = (tests.get((name, baseline), Evidence(math.nan, math.nan, 0)) for tests in (claims, equal))
+    standing: Standing = _standing(d, test.adjusted, same.adjusted, sign, alpha)
+    beats = chance_to_beat(sign * paired.runs[name], sign * paired.runs[baseline], 1 - alpha)
     if name == baseline:
-        d, standing = np.empty(0), "baseline"
+        d, standing, beats = np.empty(0), "baseline", Chance(math.nan, math.nan, math.nan)
     level = alpha * left * paired.share(name, baseline)
     comparisons = sum(not math.isnan(claim.p) for claim in claims.values())
     (low, high), (diff_low, diff_high) = mean_interval(x, 1 - alpha), mean_interval(d, 1 - alpha)
@@ -225,6 +253,10 @@ def _result(
         tier=None,
         look=paired.look[name],
         n_judged=test.n_pairs,
+        beats=beats.value,
+        beats_low=beats.low,
+        beats_high=beats.high,
+        p_equal=same.adjusted,
     )
 
 
@@ -235,41 +267,48 @@ def _for_new_images(
     images: ImageScores,
     alpha: float,
     family: Family,
+    within: float | None,
 ) -> dict[str, MethodResult]:
-    """The same rows with what can be said of new images; Holm is over all methods, those that are gone included.
+    """The same rows with what can be said of new images.
 
     A claim about new images is one about these images first: both tests must agree.
     """
-    compared = [name for name, row in rows.items() if row.n_pairs]
-    found = dict.fromkeys(rows, NOT_KNOWN) | {
+    found = {
         name: new_images(
             images.differences(name, baseline, paired.both(name, baseline)), images.strata, images.shares, 1 - alpha
         )
-        for name in compared
+        for name, row in rows.items()
+        if row.n_pairs
     }
-    p = [over(found[name].p, family.share * paired.share(name, baseline)) for name in compared]
-    adjusted = dict(zip(compared, holm([*p, *(1.0 for _ in family.gone)]).tolist(), strict=False))
-    results = {}
-    for name, row in rows.items():
-        new, p_new = found[name], adjusted.get(name, math.nan)
-        known, claimed = not math.isnan(new.p), row.standing in CLAIMS
+
+    def adjusted(p: Mapping[str, float]) -> dict[str, float]:
+        """With all corrections; Holm is over all methods, those that are gone included."""
+        shares = [over(p[name], family.share * paired.share(name, baseline)) for name in p]
+        return dict(zip(p, holm([*shares, *(1.0 for _ in family.gone)]).tolist(), strict=False))
+
+    p_new = adjusted({name: new.p for name, new in found.items()})
+    p_equal = adjusted({name: new.p_equal(within) for name, new in found.items()}) if within else {}
+    results = dict(rows)
+    for name, new in found.items():
+        decides = p_equal if rows[name].standing == "practically equal" else p_new
+        known, claimed = not math.isnan(new.p), rows[name].standing in CLAIMS
         results[name] = replace(
-            row,
+            rows[name],
             new_low=new.low,
             new_high=new.high,
-            p_new=p_new,
+            p_new=p_new[name],
             new_at_best=new.at_best,
             limited_by=("images" if new.by_images else "seeds") if known else "",
-            holds_for=("new images" if p_new <= alpha else "these images") if known and claimed else "",
+            holds_for=("new images" if decides[name] <= alpha else "these images") if known and claimed else "",
         )
     return results
 
 
-def _standing(differences: Floats, p: float, sign: int, alpha: float) -> Standing:
+def _standing(differences: Floats, p: float, p_equal: float, sign: int, alpha: float) -> Standing:
     if not len(differences):
         return "no data"
     if not p <= alpha:
-        return "not separable"
+        return "practically equal" if p_equal <= alpha else "not separable"
     return "better" if sign * differences.mean() > 0 else "worse"
 
 

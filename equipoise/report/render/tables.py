@@ -13,7 +13,7 @@ from ...analysis.statistics.priority import ALL_METRICS
 from ...core.escaping import csv_cell
 from ..collected import TOP5_CLASSES, Collected, Estimate, Method
 from ..pairs import Pair
-from .words import UNKNOWN, heading, interval, p_value, title_of, value
+from .words import UNKNOWN, heading, interval, number, p_value, title_of, value
 
 SHORT = 8  # letters of a key that are shown
 # Metrics beside the study's own for which a page has room; the others are with each method, and in the CSV files.
@@ -74,6 +74,7 @@ def ranked_table(results: Collected) -> Table:
     _, *others = usual_metrics(results)
     paired = "mean difference over the seeds both have, with its 95 % interval"
     unseen = "95 % interval of the difference for new images of this kind: seeds and images vary"
+    likely = "chance that a new run beats a new run of the baseline (Mann-Whitney), with its 95 % interval"
     tested = "sign-flip test of the paired differences, adjusted for the number of methods"
     columns = [
         Column("rank", "#", "rank by the mean"),
@@ -84,6 +85,7 @@ def ranked_table(results: Collected) -> Table:
         *([Column("new_images", "Δ, new images", unseen)] if results.knows_new_images else []),
         Column("p_holm", "p (Holm)", tested),
         Column("standing", "Standing", "what the test says at 5 %", numeric=False),
+        Column("beats", f"Beats {results.baseline}\u00a0%", likely, high_first=True),
         *(_metric_column(metric) for metric in others),
         Column("n", "n", "seeds with a finished run", high_first=True),
         Column("parameters", "Parameters", "numbers the network learns"),
@@ -123,6 +125,7 @@ def _cells(method: Method, metric: str, others: Sequence[str], new_images: bool)
         *([_new_images_cell(method, metric)] if new_images else []),
         Cell(p_value(r.p_holm), sort=r.p_holm, note=unadjusted),
         Cell(r.standing, f"(≈ {r.seeds_needed} pairs needed)" if r.seeds_needed else "", sort=r.standing),
+        _beats_cell(method),
         *(_metric_cell(method, name) for name in others),
         Cell(str(r.n), sort=r.n),
         Cell(UNKNOWN if parameters is None else f"{parameters:,}", sort=math.nan if parameters is None else parameters),
@@ -168,6 +171,13 @@ def _new_images_cell(method: Method, metric: str) -> Cell:
     note = f"limited more by {r.limited_by}; with any number of seeds ± {value(r.new_at_best, metric)} would be left"
     holds = {"new images": "holds", "these images": "open"}.get(r.holds_for, "")
     return Cell(interval(r.new_low, r.new_high, metric, sign=True), holds, r.new_low, note)
+
+
+def _beats_cell(method: Method) -> Cell:
+    r = method.result
+    if math.isnan(r.beats):
+        return Cell(UNKNOWN)
+    return Cell(number(100 * r.beats, 0), f"[{number(100 * r.beats_low, 0)}, {number(100 * r.beats_high, 0)}]", r.beats)
 
 
 def class_table(results: Collected) -> tuple[list[str], list[list[Cell]]]:

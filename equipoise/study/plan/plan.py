@@ -12,6 +12,7 @@ from rich.markup import escape
 from rich.table import Table
 from scipy import special
 
+from ...analysis.statistics.equivalence import pairs_for_equality
 from ...analysis.statistics.power import claim_power, detectable_effect, pairs_needed
 from ...analysis.statistics.priority import ALL_METRICS
 from ...analysis.statistics.sequential import Rounds
@@ -41,15 +42,15 @@ class Spread:
 
 def find_spread(study: Study, store: Store, stated: float | None = None, pilot: Store | None = None) -> Spread:
     """As stated (in points where the metric is a percentage), of a pilot study, of this store's runs, or 1 point."""
-    percent = ALL_METRICS[study.metric].unit == "percent"
+    point = ALL_METRICS[study.metric].point
     if stated is not None:
-        return Spread(stated / 100 if percent else stated, "as you say")
+        return Spread(stated * point, "as you say")
     if pilot is not None:
         found = _of_results(study, pilot) or _of_validation(study, pilot)
         if found is None:
             raise EquipoiseError(f"{pilot.path} has no {LEAST_PAIRS} pairs of finished runs on {study.metric}")
         return found
-    assumed = Spread(0.01 if percent else 1.0, "an assumption; give yours with --spread, or --pilot with a small study")
+    assumed = Spread(point, "an assumption; give yours with --spread, or --pilot with a small study")
     return _of_validation(study, store) or assumed
 
 
@@ -107,7 +108,19 @@ def print_plan(study: Study, times: RunTimes, workers: int, spread: Spread, cons
             _amount(study, effect * spread.value), percent(chance), counted(needed, "seed") if needed else "too many"
         )
     console.print(table)
+    _print_equality(study, spread, comparisons, console)
     console.print(f"Where nothing differs, the chance of any false claim is at most {percent(ALPHA)}.")
+
+
+def _print_equality(study: Study, spread: Spread, comparisons: int, console: Console) -> None:
+    """The seeds that show equal methods to be so, where the study says what counts as equal."""
+    if study.equivalent_within is None:
+        return
+    margin = study.equivalent_within * ALL_METRICS[study.metric].point
+    needed = pairs_for_equality(margin / spread.value, LIKELY, ALPHA, comparisons) if spread.value else None
+    takes = "more seeds than anyone has" if needed is None else counted(needed, "seed")
+    words = f"A method that equals {study.baseline} is shown to be so, within {_amount(study, margin)}, by"
+    console.print(escape(f"{words} {takes} ({percent(LIKELY)})."))
 
 
 def print_looks(study: Study, rounds: Rounds, times: RunTimes, workers: int, spread: Spread, console: Console) -> None:
