@@ -39,7 +39,8 @@ def improve(
         typer.Option(help="balanced_accuracy (default), accuracy (default with a prior) or nll."),
     ] = None,
     prior: Annotated[
-        str | None, typer.Option(help="Class shares where it will be used: cat=0.9,dog=0.1 or 0.9,0.1 or uniform.")
+        str | None,
+        typer.Option(help="Class shares where it will be used: cat=0.9,dog=0.1 or 0.9,0.1, uniform, or a file."),
     ] = None,
     train_counts: Annotated[
         str | None, typer.Option(help="Training images of each class: 500,50,5 or the folder of them.")
@@ -58,6 +59,7 @@ def improve(
     other half. If that is surely better, the folder gets the improved weights and a script that uses them; of a network
     of equipoise also a model for 'equipoise predict' and 'equipoise export'.
     """
+    from ..imbalance.prior import read_prior
     from ..improvement import asked
     from ..improvement import improve as improve_network
     from ..improvement.images import class_folders
@@ -70,6 +72,7 @@ def improve(
     names = class_folders(data) if classes is None else asked.class_names(classes)
     origin = load_network(checkpoint, model, len(names))
     known_counts = None if train_counts is None else asked.counts(train_counts, names)
+    shares = read_prior(prior, names, known_counts)
     with console.status("…") as status:
         images, prepared = asked.images_for(origin, data, names, size, resize, mean, std, batch_size)
         found = improve_network(
@@ -77,7 +80,7 @@ def improve(
             data,
             metric=metric,
             class_counts=known_counts,
-            prior=None if prior is None else asked.shares(prior, names),
+            prior=None if shares is None else shares.tolist(),
             unlabelled=unlabelled,
             images=images,
             class_names=names,

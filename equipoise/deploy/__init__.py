@@ -1,6 +1,7 @@
 """A trained model taken out of its study: kept in a folder, asked about images, exported. Needs torch and numpy; a
 saved model also safetensors, image files Pillow."""
 
+from ..imbalance.prior import read_prior
 from .calibration import Calibration
 from .classifier import Classifier, all_weights, fitted_values, portable_recipe
 from .description import Description, Score
@@ -8,7 +9,6 @@ from .model import TrainedModel, is_model
 from .prediction import find_images, predict, predicted_parts
 from .predictions import Predictions
 from .preprocessing import Preprocessing
-from .prior import read_prior
 
 __all__ = [
     "Calibration",

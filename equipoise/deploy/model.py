@@ -18,6 +18,7 @@ from .. import __version__
 from ..core import EquipoiseError, Output
 from ..core.extras import require
 from ..core.files import checksum, write_whole
+from ..imbalance.prior import Prior, read_prior
 from ..store import Damaged, explained
 from ..store.checked_json import from_bytes, to_bytes
 from ..store.shapes import table, text
@@ -26,7 +27,6 @@ from .card import model_card
 from .classifier import Classifier, all_weights
 from .description import Description
 from .preprocessing import Preprocessing
-from .prior import Prior, read_prior
 from .threads import in_threads
 
 MODEL, WEIGHTS, CARD = "model.json", "weights.safetensors", "README.md"

@@ -16,9 +16,9 @@ from ..core import EquipoiseError
 from ..data import ImageFiles
 from ..data.decode import SUFFIXES
 from ..data.walk import survey
+from ..imbalance.prior import Prior
 from .model import TrainedModel
 from .predictions import Predictions
-from .prior import Prior
 
 BATCH = 256  # images that pass the network at a time
 

@@ -1,4 +1,4 @@
-"""What the command line says as text, read: class names, class shares, counts, and how images are prepared."""
+"""What the command line says as text, read: class names, counts, and how images are prepared."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from ..core import EquipoiseError, did_you_mean
+from ..core import EquipoiseError
 from ..core.words import shown
 from ..models.pretraining import for_channels
 from .images import Images, class_counts_of, folder_batches, measured
@@ -35,26 +35,6 @@ def numbers(option: str, text: str) -> tuple[float, ...]:
         return tuple(float(part) for part in text.split(","))
     except ValueError:
         raise EquipoiseError(f"{option} must be numbers with commas between, not {shown(text)}") from None
-
-
-def shares(text: str, names: Sequence[str]) -> list[float]:
-    """The share of each class: by name, as numbers in the order of the classes, or "uniform".
-
-    >>> shares("dog=0.1,cat=0.9", ["cat", "dog"]), shares("uniform", ["cat", "dog"])
-    ([0.9, 0.1], [1.0, 1.0])
-    """
-    if text.strip() == "uniform":
-        return [1.0] * len(names)
-    if "=" not in text:
-        found = numbers("--prior", text)
-        if len(found) != len(names):
-            raise EquipoiseError(f"--prior must have {len(names)} shares, one for each class, not {len(found)}")
-        return list(found)
-    by_name = dict(part.rsplit("=", 1) for part in text.split(",") if "=" in part)
-    given = {name.strip(): numbers("--prior", share)[0] for name, share in by_name.items()}
-    for name in given.keys() - set(names):
-        raise EquipoiseError(f"--prior: there is no class {name!r}.{did_you_mean(name, names)}")
-    return [given.get(name, 0.0) for name in names]
 
 
 def counts(text: str, names: Sequence[str]) -> list[int]:

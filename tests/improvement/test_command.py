@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 import equipoise
 from equipoise.cli import app
 from equipoise.core import EquipoiseError
-from equipoise.improvement.asked import class_names, counts, shares
+from equipoise.improvement.asked import class_names, counts
 from equipoise.models import create_model
 
 from .conftest import train
@@ -141,6 +141,7 @@ def test_what_cannot_be_made_again_is_no_model(place, monkeypatch, ours):
         (HOW[:5], "--size"),
         ((*HOW, "--metric", "f1"), "no metric is named 'f1'"),
         ((*HOW, "--prior", "0.5,0.5"), "10 shares"),
+        ((*HOW, "--prior", "0=0.5,1=0.5"), "it lacks '2'"),
         ((*HOW, "--train-counts", "1,2"), "10 whole numbers"),
         ((*HOW[:7], "--mean", "0"), "--mean and --std go together"),
         ((*HOW, "--resize", "4"), "size ≤ resize"),
@@ -155,11 +156,7 @@ def test_mistakes_are_told(place, monkeypatch, arguments, message):
     assert not (place / "never").exists()
 
 
-def test_shares_counts_and_names_as_text(tmp_path):
-    assert shares("b=3, a=1", ["a", "b", "c"]) == [1.0, 3.0, 0.0]
-    assert shares("1,2,3", ["a", "b", "c"]) == [1.0, 2.0, 3.0]
-    with pytest.raises(EquipoiseError, match="no class 'bb'. Did you mean 'b'"):
-        shares("bb=1", ["a", "b"])
+def test_counts_and_names_as_text(tmp_path):
     for name, n in (("a", 3), ("b", 1)):
         (tmp_path / name).mkdir()
         for i in range(n):

@@ -1,44 +1,60 @@
-"""How often each class comes where a model is used, as a user says it."""
+"""How often each class occurs where a model is used, as a user writes it."""
 
 from __future__ import annotations
 
 import csv
 import json
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import torch
 from torch import Tensor
 
-from ..core import EquipoiseError, checks
+from ..core import EquipoiseError, checks, did_you_mean
 from ..core.words import shown
 
-Prior = str | Path | Mapping[str, float] | Sequence[float]
+Shares = Mapping[str, float] | Sequence[float]
+Prior = str | Path | Shares
 WORDS = ("uniform", "training")
+NUMBERS = re.compile(r"[\d\s.,eE+-]+")
 
 
-def read_prior(given: Prior | None, class_names: Sequence[str], class_counts: Sequence[int]) -> Tensor | None:
-    """Weights of the classes (C,), which need not sum to 1; None where nothing is said.
+def read_prior(
+    given: Prior | None, class_names: Sequence[str], class_counts: Sequence[int] | None = None
+) -> Tensor | None:
+    """Weights of the classes (C,), which need not sum to 1; None where nothing is given.
 
-    `given` is "uniform", "training", ``"cat=0.9,dog=0.1"``, the path of a file, a table by class name, or a sequence in
-    the order of the classes. A file is JSON, a table by class name, or lines of the form ``cat,0.9``. Every class must
-    be named: a share of 0 rules it out.
+    `given` is "uniform", "training" (then `class_counts` are the weights), ``"cat=0.9,dog=0.1"``, ``"0.9,0.1"`` in the
+    order of the classes, the path of a file, a table by class name, or a sequence in the order of the classes. A file
+    is JSON, a table by class name, or lines of the form ``cat,0.9``. Every class must be named: a share of 0 rules it
+    out.
 
-    >>> read_prior("cat=9, dog=1", ["cat", "dog"], [5, 5])
+    >>> read_prior("cat=9, dog=1", ["cat", "dog"])
     tensor([9., 1.], dtype=torch.float64)
     """
     if given is None:
         return None
+    if given == "uniform":
+        return torch.ones(len(class_names), dtype=torch.float64)
+    if given == "training":
+        if class_counts is None:
+            raise EquipoiseError("the prior is that of training, and how many images each class had there is not given")
+        return torch.tensor(class_counts, dtype=torch.float64)
     if isinstance(given, str | Path):
-        if given == "uniform":
-            return torch.ones(len(class_names), dtype=torch.float64)
-        if given == "training":
-            return torch.tensor(class_counts, dtype=torch.float64)
-        given = _pairs(given) if isinstance(given, str) and "=" in given else _from_file(Path(given))
+        given = _from_text(given) if isinstance(given, str) else _from_file(given)
     shares = _by_name(given, class_names) if isinstance(given, Mapping) else _in_order(given, class_names)
     if not sum(shares) > 0:
         raise EquipoiseError("the prior gives every class a share of 0; at least one must be above")
     return torch.tensor(shares, dtype=torch.float64)
+
+
+def _from_text(text: str) -> Shares:
+    if "=" in text:
+        return _pairs(text)
+    if NUMBERS.fullmatch(text):
+        return [_number(f"class {place}", share) for place, share in enumerate(text.split(","))]
+    return _from_file(Path(text))
 
 
 def _pairs(text: str) -> dict[str, float]:
@@ -82,14 +98,12 @@ def _number(name: str, text: str) -> float:
 
 
 def _by_name(given: Mapping[str, float], class_names: Sequence[str]) -> list[float]:
-    missing = [name for name in class_names if name not in given]
-    unknown = [name for name in given if name not in class_names]
-    if missing or unknown:
-        wrong = [
-            *([f"it lacks {', '.join(map(shown, missing[:5]))}"] if missing else []),
-            *([f"the model has no class {', '.join(map(shown, unknown[:5]))}"] if unknown else []),
-        ]
-        raise EquipoiseError(f"the prior must give each class a share: {'; '.join(wrong)}")
+    if unknown := [name for name in given if name not in class_names]:
+        names = ", ".join(map(shown, unknown[:5]))
+        raise EquipoiseError(f"the prior: there is no class {names}.{did_you_mean(unknown[0], class_names)}")
+    if missing := [name for name in class_names if name not in given]:
+        names = ", ".join(map(shown, missing[:5]))
+        raise EquipoiseError(f"the prior must give each class a share, 0 where it never occurs; it lacks {names}")
     return [_share(name, given[name]) for name in class_names]
 
 
