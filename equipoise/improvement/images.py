@@ -14,9 +14,8 @@ from ..data import DataError, Frame, ImageFiles, normalize, shown
 from ..data.augment._operations import grey
 from ..data.names import listed
 from ..data.walk import image_files, subfolders
+from ..models.pretraining import IMAGENET
 
-IMAGENET_MEAN = (0.485, 0.456, 0.406)
-IMAGENET_STD = (0.229, 0.224, 0.225)
 LARGEST_IN_MEMORY = 2**31  # bytes: smaller sets are decoded once, larger ones at every pass
 
 
@@ -38,8 +37,8 @@ class Images:
 
     size: int
     resize: int | None = None
-    mean: tuple[float, ...] = IMAGENET_MEAN
-    std: tuple[float, ...] = IMAGENET_STD
+    mean: tuple[float, ...] = IMAGENET.mean
+    std: tuple[float, ...] = IMAGENET.std
     batch_size: int = 128
 
     def __post_init__(self) -> None:

@@ -17,11 +17,10 @@ from ..core import EquipoiseError
 from ..core.words import counted, shown
 from ..models import Pretraining, create_model
 from ..models.bridge import ZOOS, library_network, zoo_call
+from ..models.pretraining import IMAGENET
 from ..models.weights import load_exactly, load_weights, read_weights
-from .images import IMAGENET_MEAN, IMAGENET_STD
 
 EXPORTED = ".pt2"
-IMAGENET = Pretraining("ImageNet", IMAGENET_MEAN, IMAGENET_STD, 224)
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ class Pretraining:
 
 
 # a file of weights does not say what images it wants; most were trained with these
-IMAGENET = Pretraining("a file of weights", (0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
+IMAGENET = Pretraining("ImageNet", (0.485, 0.456, 0.406), (0.229, 0.224, 0.225), 224)
 
 
 def for_channels(values: Sequence[float], channels: int) -> tuple[float, ...]:
