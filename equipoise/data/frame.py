@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 from ..core import checks
 
+MARGIN = 8 / 7  # the usual short side of 256 for views of 224
+
 
 @dataclass(frozen=True)
 class Frame:
@@ -43,3 +45,13 @@ class Frame:
     def whole(self) -> bool:
         """Whether images keep their shape."""
         return self.keep is not None
+
+
+def frame_of_photographs(size: int, resize: int | None) -> Frame:
+    """Images are kept whole; the test view is the middle of an image whose short side is `resize`.
+
+    >>> frame_of_photographs(224, None).resize
+    256
+    """
+    checks.whole("size", size, 1)
+    return Frame(size, round(MARGIN * size) if resize is None else resize)

@@ -8,11 +8,10 @@ from pathlib import Path
 
 from ..core import EquipoiseError
 from ..core.words import shown
-from ..models.pretraining import for_channels
+from ..data.frame import frame_of_photographs
+from ..models.pretraining import IMAGENET, for_channels
 from .images import Images, class_counts_of, folder_batches, measured
-from .networks import IMAGENET, Origin
-
-MARGIN = 8 / 7  # the usual short side of 256 for squares of 224
+from .networks import Origin
 
 
 def class_names(path: Path) -> list[str]:
@@ -60,9 +59,9 @@ def images_for(
     batch_size: int,
 ) -> tuple[Images, str]:
     """How the images are prepared for a network, and that in words."""
-    size, resize = _sizes(origin, size, resize)
     (means, stds), whose = _scale(origin, mean, std)
     try:
+        size, resize = _sizes(origin, size, resize)
         images = Images(size, resize, means, stds, batch_size)
     except ValueError as error:
         raise EquipoiseError(str(error)) from None
@@ -76,7 +75,7 @@ def images_for(
 
 def _sizes(origin: Origin, size: int | None, resize: int | None) -> tuple[int, int | None]:
     if size is None and origin.size is None and origin.wanted is not None and origin.wanted.size is not None:
-        return origin.wanted.size, resize or round(MARGIN * origin.wanted.size)
+        return origin.wanted.size, frame_of_photographs(origin.wanted.size, resize).resize
     size = size or origin.size
     if size is None:
         raise EquipoiseError(

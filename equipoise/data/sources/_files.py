@@ -9,7 +9,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from ...core import checks
 from ..content import content_of, digests_of
 from ..decode import DataError
 from ..frame import Frame
@@ -21,8 +20,6 @@ from ._base import Source, cache_folder
 
 # what sets of photographs as large as ImageNet's suggest
 PHOTOGRAPHS = {"model": "resnet50", "augment": "resized_crop"}
-
-MARGIN = 8 / 7  # the usual short side of 256 for views of 224
 
 Files = tuple[list[ImageFile], NDArray[np.int64]]  # and their labels
 
@@ -56,16 +53,6 @@ def source_of_files(
     in_order = [parts.get(part, ([], b"")) for part in ("train", "valid", "test")]
     content = content_of(names, in_order, None if groups is None else groups.tolist())
     return Source(splits["train"], splits["test"], names, splits.get("valid"), content, groups)
-
-
-def frame_of_photographs(size: int, resize: int | None) -> Frame:
-    """Images are kept whole; the test view is the middle of an image whose short side is `resize`.
-
-    >>> frame_of_photographs(224, None).resize
-    256
-    """
-    checks.whole("size", size, 1)
-    return Frame(size, round(MARGIN * size) if resize is None else resize)
 
 
 def files_of_classes(

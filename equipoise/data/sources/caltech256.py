@@ -6,11 +6,12 @@ from pathlib import Path
 
 from ...core import register
 from ..decode import DataError
+from ..frame import frame_of_photographs
 from ..names import shown
 from ..split import split_by_class
 from ..walk import subfolders
 from ._base import Source
-from ._files import PHOTOGRAPHS, Files, chosen, files_of_classes, frame_of_photographs, source_of_files
+from ._files import PHOTOGRAPHS, Files, chosen, files_of_classes, source_of_files
 from ._official import Layout, official
 
 TRAIN, VALID, TEST = 40, 10, 30  # images of a class

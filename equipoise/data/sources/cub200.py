@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from ...core import register
+from ..frame import frame_of_photographs
 from ._base import Source, damaged
-from ._files import PHOTOGRAPHS, frame_of_photographs, source_of_files
+from ._files import PHOTOGRAPHS, source_of_files
 from ._lists import Listing, rows
 from ._official import Layout, official
 

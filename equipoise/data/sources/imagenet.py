@@ -10,10 +10,11 @@ import numpy as np
 
 from ...core import register
 from ..decode import DataError
+from ..frame import frame_of_photographs
 from ..names import shown
 from ..walk import subfolders
 from ._base import Source, damaged
-from ._files import PHOTOGRAPHS, Files, files_of_classes, frame_of_photographs, source_of_files
+from ._files import PHOTOGRAPHS, Files, files_of_classes, source_of_files
 from ._lists import Listing, read_text, rows
 from ._mat import read_mat, whole_numbers
 from ._official import Layout, official

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from ...core import register
-from ..frame import Frame
+from ..frame import Frame, frame_of_photographs
 from ._base import Source, damaged
-from ._files import PHOTOGRAPHS, frame_of_photographs, source_of_files
+from ._files import PHOTOGRAPHS, source_of_files
 from ._lists import Listing, read_text
 from ._official import Layout, Official, official
 

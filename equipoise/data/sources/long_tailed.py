@@ -6,10 +6,10 @@ from pathlib import Path
 
 from ...core import register
 from ..decode import DataError
-from ..frame import Frame
+from ..frame import Frame, frame_of_photographs
 from ..names import shown
 from ._base import Source, damaged, data_folders
-from ._files import PHOTOGRAPHS, frame_of_photographs, source_of_files
+from ._files import PHOTOGRAPHS, source_of_files
 from ._lists import Listing, rows
 from ._official import Layout, Official, official
 
