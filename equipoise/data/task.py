@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from .arena import indexed
+from .channels import channel_mean_std
 from .features import Features
 from .frame import Frame
 from .image_files import ImageFiles
@@ -100,17 +101,7 @@ class Task:
     @cached_property
     def mean_std(self) -> tuple[Tensor, Tensor]:
         """Mean and standard deviation of each channel of the training images (test views), on the scale 0 to 1."""
-        n = self.train.images.shape.numel() // self.train.images.shape[1]
-        total = square = torch.zeros(())
-        for part in self.train.images.split(1024):
-            pixels = part.double()
-            total, square = (
-                total + pixels.sum((0, 2, 3)),
-                square + pixels.square().sum((0, 2, 3)),
-            )  # exact: whole numbers
-        mean, var = total / n, (square - total.square() / n) / max(n - 1, 1)
-        # a channel that never varies would divide by zero
-        return (mean / 255).float(), (var.clamp_min(0).sqrt() / 255).clamp_min(1e-3).float()
+        return channel_mean_std(self.train.images.split(1024))
 
     def facts(self) -> dict[str, Any]:
         """What methods may ask for by argument name."""

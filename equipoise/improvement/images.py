@@ -12,7 +12,8 @@ from torch import Tensor
 from ..core import EquipoiseError, checks
 from ..data import DataError, Frame, ImageFiles, normalize, shown
 from ..data.augment._operations import grey
-from ..data.names import listed
+from ..data.channels import channel_mean_std
+from ..data.sources._files import files_of_classes
 from ..data.walk import image_files, subfolders
 from ..models.pretraining import IMAGENET
 
@@ -99,15 +100,8 @@ def folder_batches(folder: Path, images: Images, class_names: Sequence[str] | No
     """
     there = class_folders(folder)
     names = tuple(there if class_names is None else class_names)
-    strange = [name for name in there if name not in names]
-    if strange:
-        raise DataError(f"{shown(folder)} has folders that are no class: {listed(strange)}; take them away")
-    files = [image_files(folder / name, folder) if name in there else [] for name in names]
-    if not any(files):
-        raise DataError(f"{shown(folder)} has no images in its folders")
-    labels = torch.repeat_interleave(torch.arange(len(names)), torch.tensor([len(own) for own in files]))
-    paths = [file.path for own in files for file in own]
-    return FolderBatches(ImageFiles(paths, images.frame), labels, images, names)
+    files, labels = files_of_classes(folder, folder, names, others="folders that are no class")
+    return FolderBatches(ImageFiles([f.path for f in files], images.frame), torch.from_numpy(labels), images, names)
 
 
 def class_folders(folder: Path) -> list[str]:
@@ -134,14 +128,7 @@ def class_counts_of(folder: Path, class_names: Sequence[str]) -> list[int]:
 
 def measured(batches: FolderBatches) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """Mean and standard deviation of each channel of the images, on the scale 0 to 1."""
-    total = square = torch.zeros(())
-    count = 0
-    for part in batches.pixels():
-        pixels = part.double() / 255
-        total, square = total + pixels.sum((0, 2, 3)), square + pixels.square().sum((0, 2, 3))
-        count += pixels.shape.numel() // pixels.shape[1]
-    mean = total / count
-    std = (square / count - mean.square()).clamp_min(0).sqrt().clamp_min(1e-3)  # one colour would divide by zero
+    mean, std = channel_mean_std(batches.pixels())
     return tuple(mean.tolist()), tuple(std.tolist())
 
 
