@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import base64
-import hashlib
 import io
 from functools import partial
-from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup, escape
+from markupsafe import escape
 
 from ..core.escaping import visible
 from ..data import Frame
 from ..data.decode import import_pillow, read_image
+from ..report.render.shell import rendered
 from ..report.render.svg import both
 from .figure import class_plot
 from .findings import Finding, Row
@@ -31,27 +29,17 @@ SIDE = 96  # pixels of a small copy
 
 def render(audit: Audit) -> str:
     """The page. All text is escaped, and its own policy lets only its own script and style run."""
-    style = (files("equipoise.report.render") / "page.css").read_text(encoding="utf-8") + _file("page.css")
-    script = _file("page.js")
-    environment = Environment(
-        loader=PackageLoader(__package__, "."),
-        autoescape=True,
-        finalize=_shown_as_it_is,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    return environment.get_template("page.html").render(
-        audit=audit,
-        plot=both(partial(class_plot, audit.classes, audit.facts.listing.parts)),
-        parts=audit.facts.listing.parts,
-        pictures_of=partial(_pictures, audit),
-        lines_of=_lines,
-        style=Markup(style),
-        script=Markup(script),
-        policy=f"default-src 'none'; img-src data:; style-src {_hash(style)}; script-src {_hash(script)}; "
-        "form-action 'none'",
-    )
+    content = {
+        "title": f"Audit of {audit.name}",
+        "name": f"Audit of {audit.name}",
+        "contents": (),
+        "audit": audit,
+        "plot": both(partial(class_plot, audit.classes, audit.facts.listing.parts)),
+        "parts": audit.facts.listing.parts,
+        "pictures_of": partial(_pictures, audit),
+        "lines_of": _lines,
+    }
+    return rendered("audit.html", ("page.js",), content, package=__package__, further_style="audit.css")
 
 
 def short(audit: Audit) -> str:
@@ -88,15 +76,3 @@ def _small_copy(path: Path) -> str:
     written = io.BytesIO()
     image.save(written, "JPEG", quality=80)
     return f"data:image/jpeg;base64,{base64.b64encode(written.getvalue()).decode()}"
-
-
-def _shown_as_it_is(value: object) -> object:
-    return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
-
-
-def _file(name: str) -> str:
-    return (files(__package__) / name).read_text(encoding="utf-8")
-
-
-def _hash(text: str) -> str:
-    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"

@@ -1,5 +1,6 @@
 """What all pages have in common: one file that needs nothing else, text that is escaped, and a policy that lets only
-the page's own script and style run. Templates, style and scripts are the files beside this one.
+the page's own script and style run. Templates, style and scripts are the files beside this one; a page of another
+package has a template and a style of its own there.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Sequence
 from importlib.resources import files
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from ...core.escaping import visible
@@ -23,11 +24,22 @@ from .words import last_line, number, title_of
 STYLE = "page.css"
 
 
-def rendered(template: str, scripts: Sequence[str], content: dict[str, Any]) -> str:
-    """The page of a template; `head.html` and `top.html` take `title`, `name`, `contents` and `data` from `content`."""
-    style, script = _file(STYLE), "".join(map(_file, scripts))
+def rendered(
+    template: str,
+    scripts: Sequence[str],
+    content: dict[str, Any],
+    *,
+    package: str = __package__,
+    further_style: str | None = None,
+) -> str:
+    """The page of a template; `head.html` and `top.html` take `title`, `name`, `contents` and `data` from `content`.
+
+    `package` has the template and `further_style`.
+    """
+    style = _file(STYLE) + (_file(further_style, package) if further_style else "")
+    script = "".join(map(_file, scripts))
     environment = Environment(
-        loader=PackageLoader(__package__, "."),
+        loader=ChoiceLoader([PackageLoader(package, "."), PackageLoader(__package__, ".")]),
         autoescape=True,
         finalize=_shown_as_it_is,
         undefined=StrictUndefined,
@@ -56,8 +68,8 @@ def _sort_key(sort: float | str) -> str:
     return "" if isinstance(sort, float) and math.isnan(sort) else str(sort)
 
 
-def _file(name: str) -> str:
-    return (files(__package__) / name).read_text(encoding="utf-8")
+def _file(name: str, package: str = __package__) -> str:
+    return (files(package) / name).read_text(encoding="utf-8")
 
 
 def _hash(text: str) -> str:
