@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 
-from .registry import EquipoiseError
+from .errors import EquipoiseError
 
 # what is imported -> the package's name and the extra that brings it (pyproject.toml)
 EXTRAS = {
