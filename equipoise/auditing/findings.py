@@ -9,8 +9,8 @@ from typing import Literal
 
 import numpy as np
 
+from ..core.escaping import visible
 from ..core.words import counted
-from ..data import shown
 from .duplicates import Cluster
 from .labels import Judgement
 from .listing import NO_CLASS, Item, Listing
@@ -58,7 +58,7 @@ class Facts:
         return self.listing.items
 
     def class_name(self, label: int) -> str:
-        return "no class" if label == NO_CLASS else shown(self.listing.class_names[label])
+        return "no class" if label == NO_CLASS else visible(self.listing.class_names[label])
 
     def counts(self, part: str) -> list[int]:
         """Readable images of each class."""
@@ -83,13 +83,13 @@ def _layout(facts: Facts) -> Iterator[Finding]:
         "layout", "serious", counted(len(rows), "thing") + " in the way",
         "A task would refuse this folder, or leave something out. Each line says what to do.", rows,
     )  # fmt: skip
-    lost = tuple(Row(shown(i.name), (n,)) for n, i in enumerate(facts.items) if i.label == NO_CLASS)
+    lost = tuple(Row(visible(i.name), (n,)) for n, i in enumerate(facts.items) if i.label == NO_CLASS)
     yield Finding(
         "no_class", "warning", counted(len(lost), "image") + " of no class",
         "They lie beside the folders of classes, or have no label, and would not be used. Put each into the folder of "
         "its class.", lost,
     )  # fmt: skip
-    foreign = tuple(Row(f"{shown(name)}: {how}") for name, how in facts.listing.foreign)
+    foreign = tuple(Row(f"{visible(name)}: {how}") for name, how in facts.listing.foreign)
     yield Finding(
         "foreign", "warning", counted(len(foreign), "file") + " of formats that are not read",
         "They would be left out without a word.", foreign,
@@ -98,14 +98,14 @@ def _layout(facts: Facts) -> Iterator[Finding]:
 
 def _files(facts: Facts) -> Iterator[Finding]:
     named = list(zip(facts.items, facts.seen, strict=True))
-    broken = tuple(Row(f"{shown(i.name)}: {s.problem}") for i, s in named if s.problem)
+    broken = tuple(Row(f"{visible(i.name)}: {s.problem}") for i, s in named if s.problem)
     yield Finding(
         "unreadable", "serious", counted(len(broken), "file") + " cannot be read",
         "A training would stop before it begins. Mend them, copy them again, or take them away.", broken,
     )  # fmt: skip
     for kind, (words, meaning) in KINDS.items():
         rows = tuple(
-            Row(f"{shown(i.name)}, {s.width}\u00a0×\u00a0{s.height}", (n,))
+            Row(f"{visible(i.name)}, {s.width}\u00a0×\u00a0{s.height}", (n,))
             for n, (i, s) in enumerate(named)
             if kind in s.marks
         )
@@ -145,7 +145,7 @@ def _double(facts: Facts, cluster: Cluster) -> Row:
     how = "the same file" if cluster.exact else "nearly the same"
     several = len(facts.listing.parts) > 1
     names = (
-        f"{shown(facts.items[i].name)} ({facts.class_name(facts.items[i].label)}"
+        f"{visible(facts.items[i].name)} ({facts.class_name(facts.items[i].label)}"
         + (f", {facts.items[i].part})" if several else ")")
         for i in cluster.members
     )
@@ -180,8 +180,8 @@ def _labels(facts: Facts) -> Iterator[Finding]:
         return
     rows = tuple(
         Row(
-            f"{shown(facts.items[s.image].name)}: labelled {facts.class_name(facts.items[s.image].label)}, looks like "
-            f"{facts.class_name(s.looks_like)}",
+            f"{visible(facts.items[s.image].name)}: labelled {facts.class_name(facts.items[s.image].label)}, looks "
+            f"like {facts.class_name(s.looks_like)}",
             (s.image,),
         )
         for s in judged.suspects
@@ -201,7 +201,9 @@ def _groups(facts: Facts) -> Iterator[Finding]:
     yield Finding(
         "torn_groups", "serious", counted(len(torn), "group") + " in two parts",
         "Images that belong together are trained on and tested: results would be better than they are.",
-        tuple(Row(f"{shown(g)}: {', '.join(shown(facts.items[i].name) for i in rows)}") for g, rows in torn.items()),
+        tuple(
+            Row(f"{visible(g)}: {', '.join(visible(facts.items[i].name) for i in rows)}") for g, rows in torn.items()
+        ),
     )  # fmt: skip
     if facts.proposal is not None:
         yield Finding(

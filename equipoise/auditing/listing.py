@@ -8,7 +8,8 @@ import re
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from ..data import DataError, shown
+from ..core.escaping import visible
+from ..data import DataError
 from ..data.decode import SUFFIXES
 from ..data.groups import GROUP, compiled, key_of
 from ..data.sources.folder import PARTS, parts_of
@@ -75,7 +76,7 @@ def list_images(path: Path, group: str | None = None) -> Listing:
     path = path.expanduser()
     if not os.path.exists(path):  # Path.exists raises where a name is too long
         raise DataError(
-            f"{shown(path)} is not there; give a folder with one folder a class, or a CSV of path and label"
+            f"{visible(path)} is not there; give a folder with one folder a class, or a CSV of path and label"
         )
     if path.is_dir():
         listing = _of_folder(path.resolve())
@@ -83,7 +84,7 @@ def list_images(path: Path, group: str | None = None) -> Listing:
         listing = Listing(path.resolve().parent)
         _add_table(listing, read_table(path.resolve()), "train")
     else:
-        raise DataError(f"{shown(path)} is no folder and no table ({', '.join(TABLES)}); give one of them")
+        raise DataError(f"{visible(path)} is no folder and no table ({', '.join(TABLES)}); give one of them")
     if group is not None:
         _set_groups(listing, group)
     listing.items.sort(key=lambda item: item.name)
@@ -146,7 +147,7 @@ def _folders(listing: Listing, place: Path) -> list[str]:
 def _add_folder(listing: Listing, part: str, place: Path) -> None:
     of_class = {name: label for label, name in enumerate(listing.class_names)}
     files, problems = survey(place, listing.base, SUFFIXES | FOREIGN.keys())
-    listing.problems += [problem for problem in map(shown, problems) if problem not in listing.problems]
+    listing.problems += [problem for problem in map(visible, problems) if problem not in listing.problems]
     for file in files:
         name = file.path.relative_to(listing.base).as_posix()
         if (suffix := file.path.suffix.lower()) in FOREIGN:
@@ -172,7 +173,9 @@ def _add_table(listing: Listing, table: Table, part: str) -> None:
             continue
         name = path.relative_to(listing.base).as_posix()
         if name in seen:
-            listing.problems.append(f"{shown(table.path)} names {shown(name)} twice, as {seen[name]!r} and {label!r}")
+            listing.problems.append(
+                f"{visible(table.path)} names {visible(name)} twice, as {seen[name]!r} and {label!r}"
+            )
         elif (suffix := path.suffix.lower()) in FOREIGN:
             listing.foreign.append((name, remedy(suffix)))
         else:
@@ -191,13 +194,13 @@ def _inside(listing: Listing, folder: Path, given: str) -> Path | None:
     try:
         path = Path(os.path.realpath(folder / posixpath.normpath(given)))
         if not path.is_relative_to(listing.base):
-            listing.problems.append(f"{shown(given)} leads out of {shown(listing.base)}; copy it there")
+            listing.problems.append(f"{visible(given)} leads out of {visible(listing.base)}; copy it there")
         elif not path.is_file():
-            listing.problems.append(f"{shown(given)} is named by the table and is no file")
+            listing.problems.append(f"{visible(given)} is named by the table and is no file")
         else:
             return path
     except (OSError, ValueError):
-        listing.problems.append(f"{shown(given)} is no path")
+        listing.problems.append(f"{visible(given)} is no path")
     return None
 
 

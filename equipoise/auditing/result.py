@@ -12,9 +12,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from ..core.escaping import visible
 from ..core.files import write_whole
 from ..core.words import counted
-from ..data import shown
 from ..data.groups import merged
 from .findings import Facts, Finding, findings_of
 
@@ -34,7 +34,7 @@ class Audit:
 
     @property
     def name(self) -> str:
-        return shown(self.base.name)
+        return visible(self.base.name)
 
     @cached_property
     def findings(self) -> tuple[Finding, ...]:
@@ -49,7 +49,7 @@ class Audit:
     def classes(self) -> list[dict[str, Any]]:
         """Readable images of each class, by part."""
         counts = {part: self.facts.counts(part) for part in self.facts.listing.parts}
-        names = map(shown, self.facts.listing.class_names)
+        names = map(visible, self.facts.listing.class_names)
         return [{"class": name, **{part: n[c] for part, n in counts.items()}} for c, name in enumerate(names)]
 
     @property

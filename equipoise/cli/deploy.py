@@ -133,7 +133,7 @@ def export(
         return
     path = export(used, to, out, layout=layout)
     console.print(f"Written, run and compared with the model: [bold]{escape(str(path))}[/]\n", soft_wrap=True)
-    console.print(escape(visible(script_for(used, to, path, layout))), soft_wrap=True, highlight=False)
+    console.print(escape(visible(script_for(used, to, path, layout), lines=True)), soft_wrap=True, highlight=False)
 
 
 def _opened(place: Path, method: str | None, seed: int | None, device: str | None, peek: bool) -> Any:

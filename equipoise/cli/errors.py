@@ -9,6 +9,7 @@ from typing import NoReturn
 
 from rich.markup import escape
 
+from ..core.escaping import visible
 from ..core.terminal import Terminal
 
 # what a machine, rather than a mistake of ours, says to reading and writing, and the remedy
@@ -42,8 +43,6 @@ def told(error: OSError | MemoryError | RuntimeError) -> str | None:
 
 
 def refuse(sentence: str) -> NoReturn:
-    from ..data.names import shown
-
-    lines = "\n".join(map(shown, sentence.split("\n")))  # what the sentence repeats must not steer the terminal
-    Terminal(stderr=True).print(f"[red]error:[/] {escape(lines)}", soft_wrap=True)
+    shown = visible(sentence, lines=True)  # what the sentence repeats must not steer the terminal
+    Terminal(stderr=True).print(f"[red]error:[/] {escape(shown)}", soft_wrap=True)
     sys.exit(2)

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from pathlib import Path
 from typing import Any
 
 _OBEYED = {"Cc", "Cf", "Cs", "Zl", "Zp"}  # Unicode: control, format, half a character, ends of lines and paragraphs
-_SHOWN = frozenset("\n\t\u200c\u200d")  # ends of our own lines; joiners are part of words and of emoji
+_JOINERS = "\u200c\u200d"  # part of words in several scripts, and of emoji
 _FORMULA = tuple("=+-@\t\r")
 
 _LATEX = {
@@ -20,15 +21,18 @@ _LATEX = {
 }  # fmt: skip
 
 
-def visible(text: str) -> str:
-    """`text` with all that a terminal or an editor obeys, rather than shows, written as an escape.
+def visible(text: str | Path, *, lines: bool = False) -> str:
+    r"""A name with all that a terminal or an editor obeys, rather than shows, written as an escape.
 
-    >>> print(visible("a\\x1b[31mb\\u202ec"), visible("ümlaut – 漢字"), visible("\\udcff"))
-    a\\x1b[31mb\\u202ec ümlaut – 漢字 \\udcff
+    Bytes that are no text are escaped too. Of a text that is more than a name, ends of `lines` and tabs may stay.
+
+    >>> visible("cat\x1b[31m\n"), visible("dog\udcff\u202e"), visible("ümlaut – 漢字"), visible("a\n\tb\r", lines=True)
+    ('cat\\x1b[31m\\n', 'dog\\udcff\\u202e', 'ümlaut – 漢字', 'a\n\tb\\r')
     """
+    text, kept = str(text), _JOINERS + "\n\t" * lines
     if text.isprintable():
         return text
-    return "".join(c if c in _SHOWN or unicodedata.category(c) not in _OBEYED else _escape(c) for c in text)
+    return "".join(c if c in kept or unicodedata.category(c) not in _OBEYED else _escape(c) for c in text)
 
 
 def _escape(character: str) -> str:
@@ -43,7 +47,7 @@ def csv_cell(value: Any) -> Any:
     """
     if not isinstance(value, str):
         return value
-    return visible(f"'{value}" if value.startswith(_FORMULA) else value)
+    return visible(f"'{value}" if value.startswith(_FORMULA) else value, lines=True)
 
 
 def markdown(text: str) -> str:

@@ -32,7 +32,6 @@ from .further import FurtherTest, load_further
 from .image_files import ImageFiles
 from .imagenet_c import imagenet_c_folders
 from .load import check_task, load_task
-from .names import shown
 from .notes import data_notes
 from .on_disk import OnDisk, write_images
 from .place import placed_near, placeless
@@ -84,7 +83,6 @@ __all__ = [
     "resize",
     "resized_crop",
     "rotate",
-    "shown",
     "split_by_class",
     "split_by_group",
     "step_counts",

@@ -22,9 +22,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core import EquipoiseError
+from ..core.escaping import visible
 from ..core.extras import require
 from .frame import Frame
-from .names import shown
 
 # what Pillow may take a file for, whatever it is called: others of its formats start programs, or are seldom tried
 FORMATS = ("PNG", "JPEG", "BMP", "GIF", "WEBP", "TIFF", "PPM")
@@ -95,7 +95,7 @@ def opened(content: bytes) -> Iterator[Any]:
     except pillow.UnidentifiedImageError:
         raise ValueError(f"it is none of {', '.join(FORMATS)}") from None
     except Exception as error:  # a damaged file may raise almost anything
-        raise ValueError(shown(str(error)) or type(error).__name__) from None
+        raise ValueError(visible(str(error)) or type(error).__name__) from None
 
 
 def pixels_of(image: Any, frame: Frame) -> NDArray[np.uint8]:

@@ -10,10 +10,11 @@ from pathlib import Path
 import torch
 
 from ..core import EquipoiseError
+from ..core.escaping import visible
 from .augment._operations import grey
 from .frame import Frame
 from .image_files import ImageFiles
-from .names import listed, shown
+from .names import listed
 from .task import Split, Task, frame_of
 from .walk import image_files, subfolders
 
@@ -48,13 +49,13 @@ def load_further(
     """
     base, (channels, frame) = Path(path).expanduser(), _channels_and_frame(task)
     if not base.is_dir():
-        raise EquipoiseError(f"{shown(base)} is not a folder; give the folder that holds one folder a class")
+        raise EquipoiseError(f"{visible(base)} is not a folder; give the folder that holds one folder a class")
     folders = subfolders(base, base)
     class_of = _classes(base, folders, task.class_names, _read_names(names))
     files = [(f.path, label) for folder, label in class_of.items() for f in image_files(base / folder, base)]
     if not files:
         there = listed(folders) or "none"
-        raise EquipoiseError(f"{shown(base)} has no images of the task; its folders are: {there}")
+        raise EquipoiseError(f"{visible(base)} has no images of the task; its folders are: {there}")
     labels, images = torch.tensor([label for _, label in files]), ImageFiles([file for file, _ in files], frame)
     classes = tuple(labels.unique().tolist())
     return FurtherTest(
@@ -76,14 +77,14 @@ def _classes(
 ) -> dict[str, int]:
     """The class index of each folder that is not left out."""
     index = {name: label for label, name in enumerate(class_names)}
-    index |= {folder: index[shown(folder)] for folder in folders if shown(folder) in index}  # as the task shows it
+    index |= {folder: index[visible(folder)] for folder in folders if visible(folder) in index}  # as the task shows it
     if not names and folders and all(f.isdecimal() and f not in index for f in folders):
         index |= {folder: int(folder) for folder in folders if int(folder) < len(class_names)}
     wanted = {folder: names.get(folder, folder) for folder in folders}
     strange = [f"{f} ({name})" if name != f else f for f, name in wanted.items() if name and name not in index]
     if strange:
         raise EquipoiseError(
-            f"folders of {shown(base)} are of no class of the task: {listed(strange, 5)}; "
+            f"folders of {visible(base)} are of no class of the task: {listed(strange, 5)}; "
             "give names, a class or None for each"
         )
     return {folder: index[name] for folder, name in wanted.items() if name}
@@ -101,7 +102,7 @@ def _read_names(names: Mapping[str, str | None] | str | Path | None) -> Mapping[
         content = json.loads(text)
     except (OSError, ValueError) as error:
         raise EquipoiseError(
-            f"{shown(path)} cannot be read ({error}); see load_further for what it is to hold"
+            f"{visible(path)} cannot be read ({error}); see load_further for what it is to hold"
         ) from None
     if not isinstance(content, dict) or not all(isinstance(name, str | None) for name in content.values()):
         raise EquipoiseError(f"{path} must hold one JSON object of folders and class names, or null")

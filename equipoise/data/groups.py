@@ -13,8 +13,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from ..core.escaping import visible
 from .decode import DataError
-from .names import listed, shown
+from .names import listed
 from .tables import PATH, column_of, read_table
 
 GROUP = "group"  # the column that a file of groups has, unless another is asked for
@@ -92,8 +93,8 @@ def _from_pattern(names: Sequence[str], pattern: str) -> list[Hashable | None]:
     keys: list[Hashable | None] = [key_of(name, finds) for name in names]
     if names and not any(keys):
         raise DataError(
-            f"group = {pattern!r} is found in none of {len(names):,} paths, such as {shown(names[0])}; correct it, or "
-            "leave it out"
+            f"group = {pattern!r} is found in none of {len(names):,} paths, such as {visible(names[0])}; correct it, "
+            "or leave it out"
         )
     return keys
 
@@ -103,7 +104,7 @@ def _from_table(names: Sequence[str], groups: Sequence[str], paths: Sequence[str
     keys: list[Hashable | None] = [of.get(name) for name in names]
     if of and not any(keys):
         raise DataError(
-            f"{shown(file)} names none of the training images, which are {listed(list(names), 3)}; its paths must be "
+            f"{visible(file)} names none of the training images, which are {listed(list(names), 3)}; its paths must be "
             "relative to the folder of the task"
         )
     return keys

@@ -13,9 +13,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from ..core.escaping import visible
 from .decode import DataError, import_pillow, read_image
 from .frame import Frame
-from .names import listed, shown
+from .names import listed
 from .ragged import Ragged
 
 READERS = 8  # threads: decoding happens outside Python
@@ -134,7 +135,7 @@ class Unreadable(DataError):
         self.failed = failed = sorted(failed)
         if len(failed) == 1:
             path, why = failed[0]
-            super().__init__(f"{shown(path)} cannot be read as an image: {why}; mend it or take it away")
+            super().__init__(f"{visible(path)} cannot be read as an image: {why}; mend it or take it away")
         else:
             lines = listed([f"{path}: {why}" for path, why in failed], separator="\n  ")
             super().__init__(f"{len(failed)} files cannot be read as images; mend them or take them away:\n  {lines}")

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from ..core.escaping import visible
 from .corruptions import CORRUPTIONS, SEVERITIES
 from .decode import DataError
-from .names import listed, shown
+from .names import listed
 
 GROUPS = ("", "noise", "blur", "weather", "digital")  # the archives, each of which may have a folder of its own
 
@@ -26,7 +27,7 @@ def imagenet_c_folders(path: str | Path) -> dict[tuple[str, int], Path]:
     lost = [f"{name}/{severity}" for (name, severity), folder in found.items() if folder is None]
     if lost:
         raise DataError(
-            f"{shown(base)} lacks {len(lost)} of the {len(found)} folders of ImageNet-C: {listed(lost, 5)}; unpack "
+            f"{visible(base)} lacks {len(lost)} of the {len(found)} folders of ImageNet-C: {listed(lost, 5)}; unpack "
             "noise.tar, blur.tar, weather.tar and digital.tar there, which its authors give away on Zenodo"
         )
     return {key: folder for key, folder in found.items() if folder is not None}

@@ -12,11 +12,11 @@ import torch
 from numpy.typing import NDArray
 
 from ..core import EquipoiseError, Spec, checks, known
+from ..core.escaping import visible
 from .cache import cached_source
 from .class_sizes import draw, long_tailed_counts, step_counts
 from .decode import DataError
 from .features import Features
-from .names import shown
 from .place import has_place, placeless
 from .sources import Source, data_folders
 from .split import split_by_class, split_by_group
@@ -148,7 +148,7 @@ def _opened(name: str, root: str | Path | None, content: str | None) -> Source:
     source = _built(name, root) if has_place(name) else _published(name, root, data_folders(root))
     if content is not None and source.content != content:
         raise DataError(
-            f"the images of {shown(name)} are not those that were asked for: their content is {source.content}, not "
+            f"the images of {visible(name)} are not those that were asked for: their content is {source.content}, not "
             f"{content}. Images, classes or their order have changed since: put them back as they were, or begin anew "
             "in another folder, with --out"
         )

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 
+from ..core.escaping import visible
 from .decode import DataError
-from .names import listed, shown
+from .names import listed
 
 # what columns are called; the first that a file has is meant
 PATH = ("path", "file_name", "filename", "file", "image", "image_path")  # Hugging Face: file_name
@@ -28,7 +29,7 @@ class Table:
 
     def column(self, name: str) -> list[str]:
         if name not in self.columns:
-            raise DataError(f"{shown(self.path)} has no column {name!r}; it has {listed(list(self.columns))}")
+            raise DataError(f"{visible(self.path)} has no column {name!r}; it has {listed(list(self.columns))}")
         place = self.columns.index(name)
         return [row[place] for row in self.rows]
 
@@ -38,21 +39,21 @@ def read_table(path: Path) -> Table:
     if path.suffix.lower() == ".parquet":
         return _parquet(path)
     if path.suffix.lower() not in SUFFIXES:
-        raise DataError(f"{shown(path)} is no table: give a file that ends in {', '.join(SUFFIXES)}")
+        raise DataError(f"{visible(path)} is no table: give a file that ends in {', '.join(SUFFIXES)}")
     try:
         with path.open(encoding="utf-8-sig", errors="surrogateescape", newline="") as file:
             lines = list(csv.reader(file, delimiter="\t" if path.suffix.lower() == ".tsv" else ","))
     except (OSError, csv.Error) as error:
-        raise DataError(f"{shown(path)} cannot be read as a table: {error}") from None
+        raise DataError(f"{visible(path)} cannot be read as a table: {error}") from None
     lines = [line for line in lines if line]
     if not lines:
-        raise DataError(f"{shown(path)} is empty; its first line must name the columns, such as path,label")
+        raise DataError(f"{visible(path)} is empty; its first line must name the columns, such as path,label")
     columns, rows = tuple(name.strip() for name in lines[0]), lines[1:]
     wrong = [str(n) for n, row in enumerate(rows, 2) if len(row) != len(columns)]
     if wrong:
         raise DataError(
-            f"{shown(path)} has {len(columns)} columns, and other numbers of cells in row {listed(wrong)}; a cell with "
-            "a comma must be in quotation marks"
+            f"{visible(path)} has {len(columns)} columns, and other numbers of cells in row {listed(wrong)}; a cell "
+            "with a comma must be in quotation marks"
         )
     return Table(path, columns, rows)
 
@@ -69,7 +70,7 @@ def find_column(table: Table, names: Sequence[str]) -> str | None:
 
 def _lacks(table: Table, names: Sequence[str]) -> str:
     there = listed(list(table.columns))
-    raise DataError(f"{shown(table.path)} has the columns {there}; one of them must be called {listed([*names])}")
+    raise DataError(f"{visible(table.path)} has the columns {there}; one of them must be called {listed([*names])}")
 
 
 def _parquet(path: Path) -> Table:
@@ -78,10 +79,10 @@ def _parquet(path: Path) -> Table:
         frame = pandas.read_parquet(path)
     except ImportError:
         raise DataError(
-            f"reading {shown(path)} needs pandas and pyarrow: pip install pandas pyarrow, or save it as CSV"
+            f"reading {visible(path)} needs pandas and pyarrow: pip install pandas pyarrow, or save it as CSV"
         ) from None
     except Exception as error:  # a damaged file may raise almost anything
-        raise DataError(f"{shown(path)} cannot be read as Parquet: {error}") from None
+        raise DataError(f"{visible(path)} cannot be read as Parquet: {error}") from None
     names = tuple(str(name) for name in frame.columns)
     texts = [["" if cell is None or cell != cell else str(cell) for cell in frame[name]] for name in frame.columns]
     return Table(path, names, list(zip(*texts, strict=True)))

@@ -8,8 +8,9 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from ..core.escaping import visible
 from .decode import SUFFIXES, DataError
-from .names import listed, shown
+from .names import listed
 
 DEEPEST = 100  # folders in folders
 
@@ -33,7 +34,7 @@ def subfolders(folder: Path, base: Path) -> list[str]:
     try:
         names = [name for name, is_folder, _ in walk.entries(folder.resolve()) if is_folder]
     except OSError as error:
-        raise DataError(f"{shown(folder)} cannot be read: {error.strerror}") from None
+        raise DataError(f"{visible(folder)} cannot be read: {error.strerror}") from None
     walk.refuse_problems()
     return names
 
@@ -64,7 +65,9 @@ class _Walk:
     def refuse_problems(self) -> None:
         if self.problems:
             lines = listed(self.problems, separator="\n  ")
-            raise DataError(f"{shown(self.base)} holds what cannot be read; take it away, or copy it here:\n  {lines}")
+            raise DataError(
+                f"{visible(self.base)} holds what cannot be read; take it away, or copy it here:\n  {lines}"
+            )
 
     def images(self, folder: Path) -> Iterator[ImageFile]:
         try:

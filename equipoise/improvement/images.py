@@ -10,7 +10,8 @@ import torch
 from torch import Tensor
 
 from ..core import EquipoiseError, checks
-from ..data import DataError, Frame, ImageFiles, normalize, shown
+from ..core.escaping import visible
+from ..data import DataError, Frame, ImageFiles, normalize
 from ..data.augment._operations import grey
 from ..data.channels import channel_mean_std
 from ..data.sources._files import files_of_classes
@@ -108,7 +109,7 @@ def class_folders(folder: Path) -> list[str]:
     """The names of the folders in a folder, in order."""
     names = subfolders(_checked(folder), folder)
     if len(names) < 2:
-        raise DataError(f"{shown(folder)} must have one folder of images for each class, and two of them at least")
+        raise DataError(f"{visible(folder)} must have one folder of images for each class, and two of them at least")
     return names
 
 
@@ -116,7 +117,7 @@ def unlabelled_batches(folder: Path, images: Images) -> FolderBatches:
     """All images of a folder and of the folders in it; their labels are of no use."""
     paths = [file.path for file in image_files(_checked(folder), folder)]
     if not paths:
-        raise DataError(f"{shown(folder)} has no images")
+        raise DataError(f"{visible(folder)} has no images")
     return FolderBatches(ImageFiles(paths, images.frame), torch.zeros(len(paths), dtype=torch.long), images)
 
 
@@ -134,5 +135,5 @@ def measured(batches: FolderBatches) -> tuple[tuple[float, ...], tuple[float, ..
 
 def _checked(folder: Path) -> Path:
     if not folder.is_dir():
-        raise EquipoiseError(f"{shown(folder)} is not a folder")
+        raise EquipoiseError(f"{visible(folder)} is not a folder")
     return folder

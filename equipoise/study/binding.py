@@ -10,7 +10,8 @@ from dataclasses import replace
 
 from ..analysis.statistics.priority import check_classes
 from ..core import Spec, card
-from ..data import DataError, Task, data_notes, load_task, placeless, shown
+from ..core.escaping import visible
+from ..data import DataError, Task, data_notes, load_task, placeless
 from ..store import Record, Store
 from ..train import Recipe, TaskChoice
 from ..train.embed import features_folder
@@ -93,7 +94,7 @@ def _other_images(records: list[Record], store: Store, task: TaskChoice, class_n
             f"so they cannot be compared with new ones. {way_out}."
         )
     return (
-        f"{count} in {store.path} saw other images than {shown(task.name)} has now: images, classes or their order "
+        f"{count} in {store.path} saw other images than {visible(task.name)} has now: images, classes or their order "
         f"have changed since, and what was learned from unlike images is not compared.{classes} {way_out}; to go on "
         "here, put the images back as they were."
     )
@@ -110,7 +111,7 @@ def _task(study: Study, choice: TaskChoice) -> Task:
     if study.priority is not None:
         check_classes(study.priority, task.class_names)
     if not len(task.test):
-        raise DataError(f"{shown(choice.name)} has no test images, so a study of it has nothing to report: add some")
+        raise DataError(f"{visible(choice.name)} has no test images, so a study of it has nothing to report: add some")
     return task
 
 

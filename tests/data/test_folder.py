@@ -10,8 +10,8 @@ import pytest
 import torch
 
 from equipoise.core import EquipoiseError
+from equipoise.core.escaping import visible
 from equipoise.data import cache, load_task
-from equipoise.data.names import shown
 
 Image = pytest.importorskip("PIL.Image")
 
@@ -238,7 +238,7 @@ def test_a_broken_name_is_shown_escaped(tmp_path):
 
 def test_shown_leaves_text_alone():
     for text in ("plain", "ä é ñ", "日本", "עברית", "naïve – “quoted”"):
-        assert shown(text) == text
+        assert visible(text) == text
 
 
 def test_a_path_that_is_no_text_is_refused():

@@ -9,11 +9,12 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from ...core.escaping import visible
 from ..content import content_of, digests_of
 from ..decode import DataError
 from ..frame import Frame
 from ..image_files import ImageFiles
-from ..names import listed, shown
+from ..names import listed
 from ..task import Split
 from ..walk import ImageFile, image_files, subfolders
 from ._base import Source, cache_folder
@@ -38,11 +39,11 @@ def source_of_files(
     tasks apart that take other images of one folder. `groups` are those of the training images, if there are any.
     """
     if lost := [part for part in ("train", "test") if part not in files]:
-        raise DataError(f"{shown(base)} has no images to {' and '.join(lost)}: copy or unpack the set again")
-    names = tuple(shown(name) for name in class_names)
+        raise DataError(f"{visible(base)} has no images to {' and '.join(lost)}: copy or unpack the set again")
+    names = tuple(visible(name) for name in class_names)
     if len(set(names)) < len(names):
         alike = sorted(name for name, label in zip(class_names, names, strict=True) if names.count(label) > 1)
-        raise DataError(f"{shown(base)} has classes whose names look the same: {listed(alike)}; rename one")
+        raise DataError(f"{visible(base)} has classes whose names look the same: {listed(alike)}; rename one")
     every = [file for part, _ in files.values() for file in part]
     digests = iter(digests_of(every, base, cache_folder(), task))
     splits, parts = {}, {}
@@ -65,10 +66,10 @@ def files_of_classes(
     there = subfolders(place, base)
     strange = sorted(set(there) - set(names))
     if strange:
-        raise DataError(f"{shown(place)} has {others}: {listed(strange)}; take them away")
+        raise DataError(f"{visible(place)} has {others}: {listed(strange)}; take them away")
     by_class = [image_files(place / name, base) if name in there else [] for name in names]
     if not any(by_class):
-        raise DataError(f"{shown(place)} has no images: put some into its folders, or take it away")
+        raise DataError(f"{visible(place)} has no images: put some into its folders, or take it away")
     labels = np.repeat(np.arange(len(names)), [len(files) for files in by_class])
     return [file for files in by_class for file in files], labels
 

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import numpy as np
 
+from ...core.escaping import visible
 from ..decode import DataError
-from ..names import listed, shown
+from ..names import listed
 from ..walk import ImageFile
 from ._base import damaged, read_bytes
 from ._files import Files
@@ -72,7 +73,7 @@ class Listing:
         if self.problems:
             lines = listed(self.problems, separator="\n  ")
             again = f"Copy or unpack the set again. {self.task.get}"
-            raise DataError(f"the lists of {self.task.task} do not fit {shown(self.base)}:\n  {lines}\n{again}")
+            raise DataError(f"the lists of {self.task.task} do not fit {visible(self.base)}:\n  {lines}\n{again}")
         return {part: (files, np.array(labels, np.int64)) for part, (files, labels) in self.found.items()}
 
     def _find(self, part: str, name: str, label: int) -> str | None:

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from ...core.escaping import visible
 from ..decode import DataError
-from ..names import shown
 from ._base import damaged, read_bytes
 from ._pickle import read_plain
 
@@ -25,7 +25,7 @@ def unpack_tiered_imagenet(folder: str | Path) -> None:
     base = Path(folder).expanduser()
     parts = [part for part in PARTS if not (base / part).is_dir()]
     if lost := [name for part in parts for name in _files(part) if not (base / name).is_file()]:
-        raise DataError(f"{shown(base)} lacks {', '.join(lost)}; give the folder that the archive unpacks to")
+        raise DataError(f"{visible(base)} lacks {', '.join(lost)}; give the folder that the archive unpacks to")
     for part in parts:
         images, labels = (base / name for name in _files(part))
         _write(base / f"{part}.part", part, _images(images), _labels(labels))
@@ -38,7 +38,7 @@ def _files(part: str) -> tuple[str, str]:
 
 def _write(place: Path, part: str, images: list[bytes], labels: list[int]) -> None:
     if len(images) != len(labels):
-        raise DataError(f"{part} of {shown(place.parent)} has {len(images)} images and {len(labels)} labels")
+        raise DataError(f"{part} of {visible(place.parent)} has {len(images)} images and {len(labels)} labels")
     for number, (image, label) in enumerate(zip(images, labels, strict=True)):
         folder = place / f"{part}_{label:03}"
         folder.mkdir(parents=True, exist_ok=True)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from ...core import register
+from ...core.escaping import visible
 from ..decode import DataError
 from ..frame import frame_of_photographs
-from ..names import shown
 from ..split import split_by_class
 from ..walk import subfolders
 from ._base import Source
@@ -61,8 +61,8 @@ def _drawn(files: Files, names: list[str]) -> dict[str, Files]:
     for name, pool in zip(names, pools, strict=True):
         if len(pool) < TRAIN + VALID + TEST:
             raise DataError(
-                f"class {shown(name)} of caltech256 has {len(pool)} images; {TRAIN} to train, {VALID} to validate and "
-                f"{TEST} to test are needed: copy or unpack the set again. {CALTECH256.get}"
+                f"class {visible(name)} of caltech256 has {len(pool)} images; {TRAIN} to train, {VALID} to validate "
+                f"and {TEST} to test are needed: copy or unpack the set again. {CALTECH256.get}"
             )
     ends = {"train": (0, TRAIN), "valid": (TRAIN, TRAIN + VALID), "test": (TRAIN + VALID, TRAIN + VALID + TEST)}
     return {part: chosen(files, [pool[start:stop] for pool in pools]) for part, (start, stop) in ends.items()}

@@ -10,11 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...core import register
-from ...core.words import shown as in_words
+from ...core.escaping import visible
+from ...core.words import shown
 from ..decode import DataError
 from ..frame import Frame
 from ..groups import compiled, groups_of, named_in
-from ..names import listed, shown
+from ..names import listed
 from ..split import Pools, split_by_class, split_by_group
 from ..walk import ImageFile, subfolders
 from ._base import Source, data_folders
@@ -66,10 +67,10 @@ def folder(
     """
     frame = Frame(size, resize, keep)
     if not isinstance(path, str) or len(path) > 4_096:  # what Linux takes
-        raise ValueError(f"path must be text of at most 4,096 characters, not {in_words(path)}")
+        raise ValueError(f"path must be text of at most 4,096 characters, not {shown(path)}")
     for name, text in (("group", group), ("groups", groups), ("leave_out", leave_out)):
         if not (text is None or isinstance(text, str)):
-            raise ValueError(f"{name} must be text, not {in_words(text)}")
+            raise ValueError(f"{name} must be text, not {shown(text)}")
     if group is not None:
         compiled(group)
     base = _located(Path(path).expanduser(), root).resolve()
@@ -87,8 +88,8 @@ def folder(
         rest, held_out = _held_out(files["train"][1], len(names), together)
         if not sum(map(len, held_out)) and together is not None:
             raise DataError(
-                f"the groups of {shown(base)} leave nothing to test on: no class has more than one; make them smaller, "
-                f"or put images to test on into {shown(base / 'test')}"
+                f"the groups of {visible(base)} leave nothing to test on: no class has more than one; make them "
+                f"smaller, or put images to test on into {visible(base / 'test')}"
             )
         files["train"], files["test"] = chosen(files["train"], rest), chosen(files["train"], held_out)
         together = None if together is None else together[np.sort(np.concatenate(rest))]
@@ -103,7 +104,7 @@ def _located(path: Path, root: str | Path | None, kind: str = "folder") -> Path:
             return place
     tried = listed([str(place) for place in dict.fromkeys(places)])
     what = {"folder": "folder that holds one folder a class", "file": "CSV file of paths"}[kind]
-    raise DataError(f"{shown(path)} is not a {kind}; give the {what}. Looked for {tried}.")
+    raise DataError(f"{visible(path)} is not a {kind}; give the {what}. Looked for {tried}.")
 
 
 def _without(files: Files, unwanted: Container[str], base: Path) -> Files:
@@ -122,10 +123,12 @@ def parts_of(base: Path) -> dict[str, Path]:
     others = [name for name in there if name not in named]
     if not named or (others and set(named.values()) == {"train"}):  # a class may be called train
         return {"train": base}
-    what = f"{shown(base)} has {listed(list(named))}"
+    what = f"{visible(base)} has {listed(list(named))}"
     if "train" not in named.values():
         beside = f" beside {listed(others)}" if others else ""
-        raise DataError(f"{what}{beside} and no train folder: put the classes to train on into {shown(base / 'train')}")
+        raise DataError(
+            f"{what}{beside} and no train folder: put the classes to train on into {visible(base / 'train')}"
+        )
     if len(set(named.values())) < len(named):
         raise DataError(f"{what}, two names of one part: take one away")
     return {part: base / name for name, part in named.items()}
@@ -135,7 +138,7 @@ def _class_names(place: Path, base: Path) -> tuple[str, ...]:
     names = tuple(subfolders(place, base))
     if len(names) < 2:
         count = "1 folder" if len(names) == 1 else f"{len(names)} folders"
-        raise DataError(f"{shown(place)} has {count}; a class is a folder of images, and two are needed")
+        raise DataError(f"{visible(place)} has {count}; a class is a folder of images, and two are needed")
     return names
 
 

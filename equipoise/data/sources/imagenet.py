@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 
 from ...core import register
+from ...core.escaping import visible
 from ..decode import DataError
 from ..frame import frame_of_photographs
-from ..names import shown
 from ..walk import subfolders
 from ._base import Source, damaged
 from ._files import PHOTOGRAPHS, Files, files_of_classes, source_of_files
@@ -70,7 +70,7 @@ def imagenet(size: int = 224, resize: int | None = None, root: str | Path | None
 def _sorted_images(val: Path, base: Path, names: list[str]) -> Files:
     if not subfolders(val, base):
         raise DataError(
-            f"{shown(val)} has no class folders: sort its images into them, or put ILSVRC2012_devkit_t12, which has "
+            f"{visible(val)} has no class folders: sort its images into them, or put ILSVRC2012_devkit_t12, which has "
             "their labels, beside it"
         )
     return files_of_classes(val, base, names)

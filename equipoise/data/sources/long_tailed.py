@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from ...core import register
+from ...core.escaping import visible
 from ..decode import DataError
 from ..frame import Frame, frame_of_photographs
-from ..names import shown
 from ._base import Source, damaged, data_folders
 from ._files import PHOTOGRAPHS, source_of_files
 from ._lists import Listing, rows
@@ -113,7 +113,7 @@ def _folder_of_images(task: Official, path: Path, lines: list[Row], places: list
         if (place / top).is_dir():
             return place.resolve()
     raise DataError(
-        f"the images that {shown(path)} names were not found: put the folder {shown(top)} beside the list, or into "
+        f"the images that {visible(path)} names were not found: put the folder {visible(top)} beside the list, or into "
         f"{places[1]}. {task.get}"
     )
 

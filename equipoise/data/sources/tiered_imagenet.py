@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 
 from ...core import checks, register
+from ...core.escaping import visible
 from ..decode import DataError
-from ..names import shown
 from ..split import split_by_class
 from ..walk import subfolders
 from ._base import Source
@@ -72,7 +72,7 @@ def _drawn(files: Files, major: list[str], minor: list[str]) -> dict[str, Files]
     for name, pool, least in zip(names, pools, wanted, strict=True):
         if len(pool) < least:
             raise DataError(
-                f"class {shown(name)} of tiered_imagenet needs {least} images at least, and has {len(pool)}"
+                f"class {visible(name)} of tiered_imagenet needs {least} images at least, and has {len(pool)}"
             )
     ends = [None if label < len(major) else least for label, least in enumerate(wanted)]
     return {

@@ -60,7 +60,7 @@ def rendered(
 
 def _shown_as_it_is(value: object) -> object:
     """Text that comes from files without what an editor or a browser would obey."""
-    return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+    return visible(value, lines=True) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
 def _sort_key(sort: float | str) -> str:

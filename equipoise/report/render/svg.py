@@ -28,7 +28,7 @@ def tag(name: str, *children: object, **attributes: object) -> Markup:
 
 
 def _text(value: object) -> Markup:
-    return value if isinstance(value, Markup) else escape(visible(str(value)))
+    return value if isinstance(value, Markup) else escape(visible(str(value), lines=True))
 
 
 def drawing(width: float, height: float, label: str, children: Iterable[Markup], **attributes: object) -> Markup:
