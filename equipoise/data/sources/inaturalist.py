@@ -49,8 +49,7 @@ def inaturalist2017(size: int = 224, resize: int | None = None, root: str | Path
     Reference: Van Horn, Mac Aodha, Song, Cui, Sun, Shepard, Adam, Perona, Belongie. The iNaturalist Species
     Classification and Detection Dataset. CVPR 2018.
     """
-    frame = frame_of_photographs(size, resize)
-    return _read(INATURALIST2017, frame, root)
+    return _read(INATURALIST2017, frame_of_photographs(size, resize), root)
 
 
 @register("inaturalist2018", kind="task", year=2018, arxiv="1707.06642", companions=PHOTOGRAPHS)
@@ -69,8 +68,7 @@ def inaturalist2018(size: int = 224, resize: int | None = None, root: str | Path
     Reference: Van Horn, Mac Aodha, Song, Cui, Sun, Shepard, Adam, Perona, Belongie. The iNaturalist Species
     Classification and Detection Dataset. CVPR 2018.
     """
-    frame = frame_of_photographs(size, resize)
-    return _read(INATURALIST2018, frame, root)
+    return _read(INATURALIST2018, frame_of_photographs(size, resize), root)
 
 
 def _read(task: Official, frame: Frame, root: str | Path | None) -> Source:

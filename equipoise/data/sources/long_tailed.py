@@ -56,8 +56,7 @@ def imagenet_lt(size: int = 224, resize: int | None = None, root: str | Path | N
 
     Reference: Liu, Miao, Zhan, Wang, Gong, Yu. Large-Scale Long-Tailed Recognition in an Open World. CVPR 2019.
     """
-    frame = frame_of_photographs(size, resize)
-    return _read(IMAGENET_LT, IMAGENET_FOLDERS, frame, root)
+    return _read(IMAGENET_LT, IMAGENET_FOLDERS, frame_of_photographs(size, resize), root)
 
 
 @register("places_lt", kind="task", year=2019, arxiv="1904.05160", companions=PHOTOGRAPHS)
@@ -76,8 +75,7 @@ def places_lt(size: int = 224, resize: int | None = None, root: str | Path | Non
 
     Reference: Liu, Miao, Zhan, Wang, Gong, Yu. Large-Scale Long-Tailed Recognition in an Open World. CVPR 2019.
     """
-    frame = frame_of_photographs(size, resize)
-    return _read(PLACES_LT, PLACES_FOLDERS, frame, root)
+    return _read(PLACES_LT, PLACES_FOLDERS, frame_of_photographs(size, resize), root)
 
 
 def _read(task: Official, folders: tuple[str, ...], frame: Frame, root: str | Path | None) -> Source:

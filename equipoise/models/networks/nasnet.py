@@ -25,11 +25,11 @@ def relu_conv_norm(conv: nn.Module, out_channels: int, make_norm: NormFactory) -
 def separable(size: int, channels: int, stride: int, make_norm: NormFactory) -> nn.Sequential:
     """ReLU, a depthwise and a 1x1 convolution, norm; twice, and the first strides."""
 
-    def once(stride: int) -> nn.Sequential:
+    def pair(stride: int) -> nn.Sequential:
         depthwise = nn.Conv2d(channels, channels, size, stride, size // 2, groups=channels, bias=False)
         return relu_conv_norm(nn.Sequential(depthwise, conv1x1(channels, channels)), channels, make_norm)
 
-    return nn.Sequential(once(stride), once(1))
+    return nn.Sequential(pair(stride), pair(1))
 
 
 def mean3x3(stride: int = 1) -> nn.AvgPool2d:

@@ -14,7 +14,7 @@ from ...data.corruptions import CORRUPTIONS, SEVERITIES, corrupt
 from ...store.analysis import Corruptions, MethodCorrupted
 from ...train import Run
 from ...train.predict import predict_logits
-from .subjects import Numbers, Subject, by_method, drawn, estimate, estimates
+from .subjects import Numbers, Subject, by_method, columns_over_seeds, drawn, over_seeds
 
 IMAGES = 1000  # of which each is corrupted in 75 ways, at most
 IN_MEMORY = 2**30  # bytes of corrupted images that are kept for the next run
@@ -109,10 +109,10 @@ def _methods(
         methods.append(
             MethodCorrupted(
                 name=name,
-                clean=estimate([found[s.key]["clean"] for s in group]),
-                mce=estimate([ratios[s.key] for s in group]),
-                by_severity=estimates([_by_severity(found[s.key]) for s in group]),
-                errors={c: estimates([e[c] for e in errors]) for c in CORRUPTIONS},
+                clean=over_seeds([found[s.key]["clean"] for s in group]),
+                mce=over_seeds([ratios[s.key] for s in group]),
+                by_severity=columns_over_seeds([_by_severity(found[s.key]) for s in group]),
+                errors={c: columns_over_seeds([e[c] for e in errors]) for c in CORRUPTIONS},
             )
         )
     return tuple(methods)

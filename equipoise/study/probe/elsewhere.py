@@ -15,7 +15,7 @@ from ...core import EquipoiseError
 from ...data import FurtherTest, Split, Task, load_further
 from ...store.analysis import FurtherImages, MethodElsewhere
 from .predictor import Predictor
-from .subjects import Numbers, Subject, by_method, drawn, estimate
+from .subjects import Numbers, Subject, by_method, drawn, over_seeds
 
 NAMES = "names.json", "names.txt"  # in the folder: which class each of its folders is
 
@@ -82,7 +82,7 @@ def summarize_further(subjects: Sequence[Subject], found: Mapping[str, Numbers],
     methods = []
     for name, group in by_method(subjects).items():
         measures = ("score", "own_score", "accuracy")
-        methods.append(MethodElsewhere(name, *(estimate([found[s.key][m] for s in group]) for m in measures)))
+        methods.append(MethodElsewhere(name, *(over_seeds([found[s.key][m] for s in group]) for m in measures)))
     return FurtherImages(
         folder=elsewhere.path,
         metric=elsewhere.priority.metric,

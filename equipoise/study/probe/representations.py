@@ -13,7 +13,7 @@ from ...store.analysis import Hardness, Likeness, Matrix, MethodLayers, Row
 from ...train.layers import FEATURES
 from .kept import Kept
 from .predictions import DRAWN, between_methods, tree_of
-from .subjects import Numbers, Subject, by_method, estimate, estimates, few_of
+from .subjects import Numbers, Subject, by_method, columns_over_seeds, few_of, over_seeds
 
 SEEDS = 3  # runs of a method of which all layers are compared with those of other runs
 
@@ -30,9 +30,9 @@ def _method(name: str, runs: list[Numbers]) -> MethodLayers:
     return MethodLayers(
         name=name,
         layers=tuple(first["layers"]),
-        separation={d: estimates([run["separation"][d] for run in runs]) for d in first["separation"]},
-        centered=estimate([run["centered"] for run in runs]),
-        nonzero=estimates([run["nonzero"] for run in runs]),
+        separation={d: columns_over_seeds([run["separation"][d] for run in runs]) for d in first["separation"]},
+        centered=over_seeds([run["centered"] for run in runs]),
+        nonzero=columns_over_seeds([run["nonzero"] for run in runs]),
         spectra={kind: _means([run["spectra"][kind] for run in runs]) for kind in first["spectra"]},
         distances={kind: _means([run["distances"][kind] for run in runs]) for kind in ("within", "between")},
         pairs_of=first["distances"]["samples"],
@@ -41,7 +41,7 @@ def _method(name: str, runs: list[Numbers]) -> MethodLayers:
 
 
 def _hardness(runs: list[Numbers]) -> Hardness:
-    mean, right, wrong = (estimate([run[part] for run in runs]) for part in ("mean", "right", "wrong"))
+    mean, right, wrong = (over_seeds([run[part] for run in runs]) for part in ("mean", "right", "wrong"))
     return Hardness(mean, right, wrong, _means([run["density"] for run in runs]))
 
 

@@ -175,13 +175,13 @@ def plain(value: Any) -> Any:
 # -- over seeds ------------------------------------------------------------------------------------------------------
 
 
-def estimate(values: Sequence[float | None]) -> Estimated:
+def over_seeds(values: Sequence[float | None]) -> Estimated:
     """Mean of the known values over seeds, with n and its 95 % interval."""
     known = [v for v in values if v is not None and math.isfinite(v)]
     low, high = mean_interval(known)
     return Estimated(len(known), float(np.mean(known)) if known else math.nan, low, high)
 
 
-def estimates(rows: Sequence[Sequence[float | None]]) -> tuple[Estimated, ...]:
+def columns_over_seeds(rows: Sequence[Sequence[float | None]]) -> tuple[Estimated, ...]:
     """The same of each column of the rows, one row a seed."""
-    return tuple(estimate(column) for column in zip(*rows, strict=True))
+    return tuple(over_seeds(column) for column in zip(*rows, strict=True))

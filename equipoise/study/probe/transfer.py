@@ -18,7 +18,7 @@ from ...analysis.statistics.correlation import rank_correlation
 from ...data import Split, Task, load_task, resize
 from ...store.analysis import Against, Matrix, MethodAccuracy, Transfer
 from ...train import Run, predict
-from .subjects import Numbers, Subject, by_method, drawn, estimate
+from .subjects import Numbers, Subject, by_method, drawn, over_seeds
 
 VALID = 0.2  # of the other task's training images, on which the penalty is chosen
 
@@ -98,7 +98,7 @@ def summarize_transfer(
     """
     first, groups = found[subjects[0].key], by_method(subjects)
     methods = (
-        MethodAccuracy(name, estimate([found[s.key]["accuracy"] for s in group])) for name, group in groups.items()
+        MethodAccuracy(name, over_seeds([found[s.key]["accuracy"] for s in group])) for name, group in groups.items()
     )
 
     def against(values: Mapping[str, float]) -> Against:

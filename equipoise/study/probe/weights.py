@@ -13,7 +13,7 @@ from ...norms import ExampleWeighing, tune_example_weight
 from ...store.analysis import ClassWeights, ExampleWeights, MethodAlpha, MethodWeights
 from ...train import Run
 from ...train.predict import EVALUATION_BATCH
-from .subjects import Numbers, Subject, by_method, estimates
+from .subjects import Numbers, Subject, by_method, columns_over_seeds
 
 
 def class_weights(subjects: Sequence[Subject]) -> ClassWeights | None:
@@ -62,7 +62,7 @@ def summarize_alpha(subjects: Sequence[Subject], found: dict[str, Numbers]) -> E
     methods = []
     for name, group in by_method(subjects).items():
         runs = [found[s.key] for s in group]
-        curve, best = estimates([run["scores"] for run in runs]), tuple(run["best"] for run in runs)
+        curve, best = columns_over_seeds([run["scores"] for run in runs]), tuple(run["best"] for run in runs)
         methods.append(MethodAlpha(name, runs[0]["metric"], curve, best))
     first = found[subjects[0].key]
     return ExampleWeights(first["alphas"], first["images"], tuple(methods))
