@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from ..core import checks
 from ..imbalance.posthoc.temperature import fit_temperature
-from ..store.shapes import number, whole
 
 STEPS = 10  # the share of the prior that a method has taken out is looked for at 0, 1/10, …, 1
 ABSENT = -1e4  # in place of log 0, for a class without validation images
@@ -64,13 +61,6 @@ class Calibration:
             shift = (prior / prior.sum()).double().log() - (1 - self.removed) * training
             scaled = scaled + shift.to(scaled)
         return scaled.softmax(1)
-
-    def to_dict(self) -> dict[str, Any]:
-        return asdict(self)
-
-    @classmethod
-    def from_dict(cls, plain: Mapping[str, Any]) -> Calibration:
-        return cls(number(plain["temperature"]), number(plain["removed"]), whole(plain["images"]))
 
 
 def _with_one_mistake(logits: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, fields
-from functools import partial
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from ..core import EquipoiseError
 from ..core.words import counted
-from ..store.shapes import items, maybe, number, recipe, table, text, whole
+from ..store.filled import filled
+from ..store.shapes import RecipeTable, whole
 from .calibration import Calibration
 from .preprocessing import Preprocessing
 
@@ -33,17 +33,6 @@ class Score:
         """With nothing in place of what is not finite."""
         known = math.isfinite(low) and math.isfinite(high)
         return cls(label, n, mean, low if known else None, high if known else None, unit)
-
-    @classmethod
-    def from_dict(cls, plain: Mapping[str, Any]) -> Score:
-        return cls(
-            label=text(plain["label"]),
-            n=whole(plain["n"]),
-            mean=number(plain["mean"]),
-            low=maybe(number)(plain["low"]),
-            high=maybe(number)(plain["high"]),
-            unit=text(plain["unit"]),
-        )
 
     def __str__(self) -> str:
         scale, unit, digits = (100, " %", 1) if self.unit == "percent" else (1, "", 3)
@@ -75,7 +64,7 @@ class Description:
     class_counts: tuple[int, ...]
     preprocessing: Preprocessing
     calibration: Calibration
-    recipe: dict[str, Any]
+    recipe: RecipeTable
     fitted: dict[str, float]
     scores: dict[str, Score]
     recalls: tuple[Score, ...]
@@ -96,33 +85,10 @@ class Description:
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> Description:
-        """What `to_dict` gave; a mistake in it is a ValueError, a KeyError or a TypeError."""
+        """What `to_dict` gave; a mistake in it is a ValueError or a KeyError."""
         if whole(plain["schema"]) > SCHEMA:
             raise EquipoiseError(
                 f"the model was saved by a newer version of equipoise (schema {plain['schema']}; this one reads up to "
                 f"{SCHEMA}): upgrade equipoise"
             )
-        return cls(**{f.name: _READERS[f.name](plain[f.name]) for f in fields(cls)})
-
-
-_READERS: dict[str, Callable[[Any], Any]] = {
-    "study": text,
-    "question": text,
-    "method": text,
-    "seed": whole,
-    "metric": text,
-    "verdict": text,
-    "class_names": partial(items, read=text),
-    "class_counts": partial(items, read=whole),
-    "preprocessing": Preprocessing.from_dict,
-    "calibration": Calibration.from_dict,
-    "recipe": recipe,
-    "fitted": partial(table, read=number),
-    "scores": partial(table, read=Score.from_dict),
-    "recalls": partial(items, read=Score.from_dict),
-    "parameters": whole,
-    "versions": partial(table, read=text),
-    "fingerprint": text,
-    "content": maybe(text),
-    "licence": maybe(text),
-}
+        return filled(cls, plain, strict=True)

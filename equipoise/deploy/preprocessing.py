@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -12,7 +10,6 @@ from torch import Tensor
 from ..core import EquipoiseError
 from ..data import Frame
 from ..data.task import frame_of
-from ..store.shapes import items, maybe, number, table, whole
 from ..train import Run
 
 _GREY = (19595, 38470, 7471)  # shares of red, green and blue in a grey level, of 2^16 (ITU-R 601, as Pillow has them)
@@ -67,13 +64,3 @@ class Preprocessing:
                 f"{tuple(images.shape)}"
             )
         return images
-
-    def to_dict(self) -> dict[str, Any]:
-        return asdict(self)
-
-    @classmethod
-    def from_dict(cls, plain: Mapping[str, Any]) -> Preprocessing:
-        sizes: dict[str, Any] = table(plain["frame"])
-        frame = Frame(whole(sizes["size"]), maybe(whole)(sizes["resize"]), maybe(whole)(sizes["keep"]))
-        mean, std = (items(plain[name], number) for name in ("mean", "std"))
-        return cls(frame, whole(plain["channels"]), mean, std)

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from .shapes import items, key, text, whole
+from .filled import filled
+from .shapes import Key
 
 
 @dataclass(frozen=True)
@@ -15,19 +16,9 @@ class LongerRun:
 
     method: str
     seed: int
-    key: str
+    key: Key
     epochs: int
     longer: int
-
-    @classmethod
-    def from_dict(cls, plain: Mapping[str, Any]) -> LongerRun:
-        return cls(
-            method=text(plain["method"]),
-            seed=whole(plain["seed"]),
-            key=key(plain["key"]),
-            epochs=whole(plain["epochs"]),
-            longer=whole(plain["longer"]),
-        )
 
 
 @dataclass(frozen=True)
@@ -41,7 +32,7 @@ class Convergence:
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> Convergence:
-        return cls(items(plain["runs"], LongerRun.from_dict), text(plain["reason"]))
+        return filled(cls, plain, strict=True)
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)

@@ -2,15 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import MISSING, asdict, dataclass, field, fields
-from functools import partial
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Annotated, Any
 
 from ..core import EquipoiseError
-from .shapes import items, key, maybe, number, recipe, table, text, whole
+from .filled import filled
+from .shapes import Key, RecipeTable, items, maybe, number, table, whole
 
 SCHEMA = 1
+
+
+def _state(value: Any) -> str:
+    if value not in ("finished", "failed"):
+        raise ValueError(f"its state is {value!r}")
+    return str(value)
+
+
+def _numbers(value: Any) -> dict[str, float | None]:
+    return table(value, maybe(number))
+
+
+def _curves(value: Any) -> dict[str, list[float | None]]:
+    return table(value, lambda curve: list(items(curve, maybe(number))))
 
 
 @dataclass(frozen=True)
@@ -21,9 +35,9 @@ class Record:
     are read by the report alone.
     """
 
-    key: str
-    recipe: dict[str, Any]
-    state: str  # "finished" or "failed"
+    key: Key
+    recipe: RecipeTable
+    state: Annotated[str, _state]  # "finished" or "failed"
     class_names: tuple[str, ...]
     class_counts: tuple[int, ...]
     data: str  # fingerprint of the images drawn
@@ -32,10 +46,10 @@ class Record:
     ended: str  # ISO time, UTC
     versions: dict[str, str]
     device: str
-    metrics: dict[str, float] = field(default_factory=dict)
-    curves: dict[str, list[float]] = field(default_factory=dict)
+    metrics: Annotated[dict[str, float], _numbers] = field(default_factory=dict)
+    curves: Annotated[dict[str, list[float]], _curves] = field(default_factory=dict)
     timing: dict[str, float] = field(default_factory=dict)  # seconds by what was done in them, and images trained on
-    trained_by: str | None = None  # the key whose trained network a post-hoc method corrected
+    trained_by: Key | None = None  # the key whose trained network a post-hoc method corrected
     error: str | None = None
     failed_step: int | None = None
     notes: tuple[str, ...] = ()  # what happened to it that a reader should know
@@ -52,41 +66,9 @@ class Record:
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> Record:
-        """What `to_dict` gave; names it does not know are passed over, other mistakes are a ValueError or KeyError."""
+        """What `to_dict` gave; names it does not know are passed over, other mistakes are a ValueError."""
         check_schema(plain.get("schema"), "a record")
-        given = {f.name: plain[f.name] for f in fields(cls) if f.name in plain or f.name in _REQUIRED}
-        return cls(**{name: _READERS[name](value) if name in _READERS else value for name, value in given.items()})
-
-
-def _state(value: Any) -> str:
-    if value not in ("finished", "failed"):
-        raise ValueError(f"its state is {value!r}")
-    return str(value)
-
-
-_READERS: dict[str, Callable[[Any], Any]] = {
-    "key": key,
-    "recipe": recipe,
-    "state": _state,
-    "class_names": partial(items, read=text),
-    "class_counts": partial(items, read=whole),
-    "data": text,
-    "parameters": whole,
-    "seconds": number,
-    "ended": text,
-    "device": text,
-    "versions": partial(table, read=text),
-    "metrics": partial(table, read=maybe(number)),
-    "curves": partial(table, read=lambda curve: list(items(curve, maybe(number)))),
-    "timing": partial(table, read=number),
-    "trained_by": maybe(key),
-    "error": maybe(text),
-    "failed_step": maybe(whole),
-    "schema": whole,
-    "files": partial(table, read=text),
-    "notes": partial(items, read=text),
-}
-_REQUIRED = {f.name for f in fields(Record) if f.default is MISSING and f.default_factory is MISSING}
+        return filled(cls, plain)
 
 
 def check_schema(schema: Any, what: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 from ..core.words import shown
 
@@ -46,6 +46,10 @@ def recipe(value: Any) -> dict[str, Any]:
     if given.get("task") is not None:
         text(table(given["task"]).get("name", ""))
     return given
+
+
+Key = Annotated[str, key]
+RecipeTable = Annotated[dict[str, Any], recipe]
 
 
 def items(value: Any, read: Callable[[Any], T]) -> tuple[T, ...]:

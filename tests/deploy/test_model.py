@@ -94,7 +94,7 @@ def test_damage_is_answered_by_name(model, tmp_path, name):
         ({"class_names": "0123"}, "a list"),
         ({"class_counts": [1, 2]}, "10 classes have 2"),
         ({"schema": 99}, "newer version"),
-        ({"preprocessing": {}}, "'frame' is not in it"),
+        ({"preprocessing": {}}, "preprocessing: frame, channels, mean, std are not in it"),
         ({"calibration": {"temperature": -1, "removed": 0, "images": 0}}, "temperature"),
     ],
 )
