@@ -6,6 +6,7 @@ import io
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
@@ -53,8 +54,22 @@ def line(*arguments: str | Path) -> list[str]:
     return [sys.executable, "-m", "equipoise", *map(str, arguments)]
 
 
+def start(arguments: Sequence[str], folder: Path, log: Path) -> subprocess.Popen[bytes]:
+    """In a process of its own with a session of its own; what it prints is added to `log`."""
+    with log.open("ab") as file:
+        return subprocess.Popen(
+            line(*arguments),
+            cwd=folder,
+            env=environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=file,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+
+
 def real(*arguments: str | Path, folder: Path, seconds: float = 300) -> Said:
-    """In a process of its own."""
+    """In a process of its own, to its end."""
     done = subprocess.run(
         line(*arguments),
         cwd=folder,

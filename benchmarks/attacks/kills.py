@@ -22,23 +22,27 @@ from functools import partial
 from itertools import count
 from pathlib import Path
 
-from .command import TRACE, environment, line
+from .command import TRACE, start
 from .contents import contents, differences
 from .pool import Outcome, Tally, numbers_of
 from .scenarios import Scenario, measure, scenarios_of
+from .warm import FRESH, Forked, Warm
+
+Process = subprocess.Popen[bytes] | Forked
 
 MOST_KILLS = 10  # of one victim
 TARGETS = ("parent", "all", "worker")
 PREPARATION = 0.3  # of the time, in which undisturbed studies may begin: with little time fewer commands are killed
-PATIENCE = 600.0  # seconds for a command to end by itself; on a busy machine an idle-priority study takes minutes
+PATIENCE = 1200.0  # seconds for a command to end by itself; on a busy machine a study of low priority takes minutes
 
 
 def attack(tally: Tally, folder: Path, jobs: int, device: str, deadline: float) -> None:
     """Kill victims, `jobs` at a time, until as many kills as asked for are done or the time is over."""
     began = time.monotonic()
     latest = began + PREPARATION * (deadline - began)
+    warm = Warm() if device == "cpu" else None  # a process that has used a GPU cannot fork
     with ThreadPoolExecutor(jobs) as pool:
-        measured = pool.map(partial(measure, folder, latest, deadline), scenarios_of(folder, device))
+        measured = pool.map(partial(measure, folder, warm, latest, deadline), scenarios_of(folder, device))
         scenarios = [scenario for scenario in measured if scenario is not None]
     if not scenarios:
         print(f"no time to kill anything: a study undisturbed takes more than {time.monotonic() - began:.0f} s")
@@ -47,20 +51,27 @@ def attack(tally: Tally, folder: Path, jobs: int, device: str, deadline: float) 
     stop = deadline - min(3 * max(s.seconds for s in scenarios), 0.4 * (deadline - began))
     budget, numbers = _Budget(tally.asked, stop), count()
     with ThreadPoolExecutor(jobs) as pool:
-        for hunt in [pool.submit(_hunt, tally, scenarios, folder, budget, numbers, deadline) for _ in range(jobs)]:
-            hunt.result()
+        hunt = partial(_hunt, tally, scenarios, folder, warm, budget, numbers, deadline)
+        for each in [pool.submit(hunt) for _ in range(jobs)]:
+            each.result()
     tally.seconds = time.monotonic() - began
 
 
 def _hunt(
-    tally: Tally, scenarios: list[Scenario], folder: Path, budget: _Budget, numbers: Iterator[int], deadline: float
+    tally: Tally,
+    scenarios: list[Scenario],
+    folder: Path,
+    warm: Warm | None,
+    budget: _Budget,
+    numbers: Iterator[int],
+    deadline: float,
 ) -> None:
     """One victim after the other."""
     while budget.left():
         number = next(numbers)
         rng = numbers_of(tally.name, tally.seed, number)
         scenario = rng.choices(scenarios, [s.likely for s in scenarios])[0]
-        victim = _Victim(scenario, folder / f"victim{number}", rng, deadline)
+        victim = _Victim(scenario, folder / f"victim{number}", rng, warm, deadline)
         try:
             problem = victim.live(budget)
         except Exception as error:
@@ -106,8 +117,10 @@ UNFINISHED = "the time was over before it had ended"
 class _Victim:
     """One folder, killed and started again until its command has ended."""
 
-    def __init__(self, scenario: Scenario, folder: Path, rng: random.Random, deadline: float) -> None:
-        self.scenario, self.folder, self.rng, self.deadline = scenario, folder, rng, deadline
+    def __init__(
+        self, scenario: Scenario, folder: Path, rng: random.Random, warm: Warm | None, deadline: float
+    ) -> None:
+        self.scenario, self.folder, self.rng, self.warm, self.deadline = scenario, folder, rng, warm, deadline
         self.kills: list[str] = []
         self.groups: list[int] = []
         self.seen: dict[str, tuple[int, int]] = {}
@@ -125,18 +138,9 @@ class _Victim:
                 return lost
         return self._ended()
 
-    def _start(self, *options: str) -> subprocess.Popen[bytes]:
-        log = (self.folder / "log.txt").open("ab")
-        process = subprocess.Popen(
-            line(*self.scenario.command, *options),
-            cwd=self.folder,
-            env=environment(),
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
-        log.close()
+    def _start(self, *options: str) -> Process:
+        begin = start if self.warm is None or self.rng.random() < FRESH else self.warm.start
+        process = begin((*self.scenario.command, *options), self.folder, self.folder / "log.txt")
         self.groups.append(process.pid)
         return process
 
@@ -145,41 +149,49 @@ class _Victim:
         began, process, target = time.monotonic(), self._start(), self.rng.choice(TARGETS)
         writing = self.rng.random() < 0.4
         if writing:
-            found = self._wait_for_writing(process, self.rng.randrange(4))
+            is_time = self._wait_for_writing(process, self.rng.randrange(4))
         else:
-            found = self._sleep(process, self.rng.uniform(0.1, 1.0) * self.scenario.seconds)
-        if not found:
+            is_time = self._sleep(process, self.rng.uniform(0.1, 1.0) * self.scenario.seconds)
+        hit = self._kill(process, target) if is_time else None
+        if hit is None:
             self._wait(process)
             if not self.kills:  # the machine has become faster: the moments of later kills come sooner
                 self.scenario.seconds = min(self.scenario.seconds, time.monotonic() - began)
             return False
-        workers = _workers(process.pid)
-        if target == "worker" and workers:
-            with suppress(ProcessLookupError):
-                os.kill(self.rng.choice(workers), signal.SIGKILL)
-            self._wait(process)
-        else:
-            target = "parent" if target == "worker" else target
-            os.killpg(process.pid, signal.SIGKILL) if target == "all" else process.kill()
-            process.wait()
-        self.kills.append(f"{self.scenario.name}: {target}{', writing' if writing else ''}")
+        afresh = ", started afresh" if isinstance(process, subprocess.Popen) else ""
+        self.kills.append(f"{self.scenario.name}: {hit}{', writing' if writing else ''}{afresh}")
         return True
 
-    def _wait(self, process: subprocess.Popen[bytes]) -> None:
+    def _kill(self, process: Process, target: str) -> str | None:
+        """What of `TARGETS` was hit; None where it had ended before."""
+        workers = _workers(process.pid)
+        if target == "worker" and workers:
+            try:
+                os.kill(self.rng.choice(workers), signal.SIGKILL)
+            except ProcessLookupError:
+                return None
+            self._wait(process)
+            return target
+        hit = "all" if target == "all" else "parent"
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL) if hit == "all" else process.kill()
+        return hit if process.wait() == -signal.SIGKILL else None
+
+    def _wait(self, process: Process) -> None:
         """Let it end by itself, if it does in time."""
         with suppress(subprocess.TimeoutExpired):
             process.wait(max(1.0, min(PATIENCE, self.deadline - time.monotonic())))
         process.kill()
         process.wait()
 
-    def _sleep(self, process: subprocess.Popen[bytes], seconds: float) -> bool:
+    def _sleep(self, process: Process, seconds: float) -> bool:
         try:
             process.wait(seconds)
         except subprocess.TimeoutExpired:
             return True
         return False
 
-    def _wait_for_writing(self, process: subprocess.Popen[bytes], skip: int) -> bool:
+    def _wait_for_writing(self, process: Process, skip: int) -> bool:
         """Until some file is half written, not for the first time; False if the command ends before."""
         before: set[str] = set()
         while process.poll() is None and time.monotonic() < self.deadline:
@@ -238,7 +250,7 @@ def _workers(pid: int) -> list[int]:
         if entry.name.isdigit():
             with suppress(OSError, IndexError):
                 parent = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
-                if parent == pid and b"spawn_main" in (entry / "cmdline").read_bytes():
+                if parent == pid and b"resource_tracker" not in (entry / "cmdline").read_bytes():
                     found.append(int(entry.name))
     return found
 

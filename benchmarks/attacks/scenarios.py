@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from . import reference
-from .command import environment, line
+from .command import Said, real
 from .contents import contents
+from .warm import Warm
 
 
 @dataclass
@@ -54,35 +55,34 @@ def _begun(target: Path, content: str, whole: Path) -> None:
         shutil.copy(whole / "engine.json", target / "out")
 
 
-def measure(folder: Path, latest: float, deadline: float, scenario: Scenario) -> Scenario | None:
-    """Run the command undisturbed; None where it cannot begin before `latest` or end before `deadline`.
+def measure(folder: Path, warm: Warm | None, latest: float, deadline: float, scenario: Scenario) -> Scenario | None:
+    """Run the command undisturbed, as a user does; where it will be killed warm, once more like that, for its time.
 
-    What is reported or analyzed waits for the study that it is made from.
+    None where it cannot begin before `latest` or end before `deadline`. What is reported or analyzed waits for the
+    study that it is made from.
     """
     target, whole = folder / f"whole_{scenario.name}", folder / "run_is_whole"
-    target.mkdir(parents=True)
     while scenario.command[0] in ("report", "analyze") and not whole.exists() and time.monotonic() < latest:
         time.sleep(0.2)
     began = time.monotonic()
     if began > latest:
         return None
-    scenario.lay_out(target)
     try:
-        done = subprocess.run(
-            line(*scenario.command),
-            cwd=target,
-            env=environment(),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            timeout=deadline - began,
-        )
+        _undisturbed(scenario, target, real, deadline)
+        if scenario.name == "run":
+            whole.touch()
+        if warm is not None:
+            began = time.monotonic()
+            _undisturbed(scenario, folder / f"timed_{scenario.name}", warm.said, deadline)
     except subprocess.TimeoutExpired:
         return None
-    if done.returncode:
-        raise RuntimeError(
-            f"{' '.join(scenario.command)} undisturbed ended with {done.returncode}: {done.stdout[-2000:]!r}"
-        )
     scenario.seconds, scenario.whole = time.monotonic() - began, contents(target / "out")
-    if scenario.name == "run":
-        whole.touch()
     return scenario
+
+
+def _undisturbed(scenario: Scenario, target: Path, said: Callable[..., Said], deadline: float) -> None:
+    target.mkdir(parents=True)
+    scenario.lay_out(target)
+    done = said(*scenario.command, folder=target, seconds=deadline - time.monotonic())
+    if done.code:
+        raise RuntimeError(f"{' '.join(scenario.command)} undisturbed ended with {done.code}: {done.text[-2000:]}")

@@ -11,7 +11,9 @@ import os
 import random
 import re
 import subprocess
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from . import reference
@@ -19,8 +21,9 @@ from .command import Said, called, real
 from .damage import damage
 from .pool import Case, Outcome
 from .reference import ANALYZE, HERE, ROUNDS, RUN, RUN_IN_ROUNDS, STUDY, TUNE
+from .warm import FRESH, Warm
 
-LIMIT = 300.0
+LIMIT = 900.0  # on a busy machine a command of low priority takes minutes
 AGAIN = 0.04  # of the cases the command that made the store is given again, in a process with workers of its own
 NAMED = re.compile(r"damaged|cannot be|set aside|missing|failed|to do|not there|left out|begun anew", re.IGNORECASE)
 
@@ -54,7 +57,8 @@ def prepare(folder: Path) -> Case:
         victim.rows = _rows(victim.made / "out")
         for look in victim.looks:
             reference.copy(victim.made, copied := folder / f"{victim.name}_{look[0]}")
-            victim.said[look] = _said(look, copied, False)
+            victim.said[look] = _said(look, copied, called)
+    warm = Warm()
 
     def case(rng: random.Random, folder: Path) -> Outcome:
         victim, here = rng.choices(victims, (80, 20, 1))[0], folder / "study"
@@ -64,7 +68,7 @@ def prepare(folder: Path) -> Case:
         command = victim.command if again else rng.choices(victim.looks, victim.likely)[0]
         told = f"{' '.join(command)} after {told}"
         try:
-            said = _said(command, here, again)
+            said = _said(command, here, _in_process(warm, here, rng) if again else called)
         except subprocess.TimeoutExpired:
             return Outcome("hang", told)
         except Exception as error:
@@ -78,12 +82,17 @@ def prepare(folder: Path) -> Case:
     return case
 
 
-def _said(command: tuple[str, ...], here: Path, again: bool) -> Said:
+def _in_process(warm: Warm, here: Path, rng: random.Random) -> Callable[..., Said]:
+    """A command in a process of its own, with workers of its own."""
+    return partial(real if rng.random() < FRESH else warm.said, folder=here, seconds=LIMIT - 20)
+
+
+def _said(command: tuple[str, ...], here: Path, say: Callable[..., Said]) -> Said:
     os.chdir(here)  # so that what is printed has no path of its own
     for name in TABLES:
         if (here / "out" / name).is_file():
             (here / "out" / name).unlink()
-    return real(*command, folder=here, seconds=LIMIT - 20) if again else called(*command)
+    return say(*command)
 
 
 TABLES = ("results.csv", "trials.csv")
