@@ -37,7 +37,7 @@ def note_confused(store: Store, collected: Collected) -> None:
 
 def _of_own_images(method: Method) -> bool:
     task = method.recipe.get("task")
-    return bool(task) and has_place(task["name"])
+    return bool(task and has_place(task["name"]))
 
 
 def _is_noted(store: Store, keys: tuple[str, ...]) -> bool:
