@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import io
+import warnings
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -69,7 +70,9 @@ def _lines(finding: Finding) -> tuple[list[Row], int]:
 def _small_copy(path: Path) -> str:
     """A data URI; empty where the file cannot be read any more."""
     try:
-        image = import_pillow().fromarray(read_image(path, Frame(SIDE, keep=SIDE)))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # Pillow's, of what was read all the same
+            image = import_pillow().fromarray(read_image(path, Frame(SIDE, keep=SIDE)))
     except ValueError:
         return ""
     image.thumbnail((2 * SIDE, SIDE))
