@@ -20,14 +20,14 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from equipoise.reproduction import read_records, records_of, train_missing
+from equipoise.reproduction import RunRecord, read_records, records_of, train_missing
 from equipoise.store import Store
 from equipoise.study import How, Interrupted, OnTerminal, Study, bound
 
@@ -46,10 +46,10 @@ def network_of(study: Study) -> str:
     return study.methods[study.baseline].model
 
 
-def recorded_keys(*places: Path) -> set[str]:
-    """Keys of the finished runs in files and folders of records, as far as these are there."""
+def recorded_runs(*places: Path) -> dict[str, RunRecord]:
+    """The finished runs in files and folders of records, as far as these are there, by key."""
     studies = [study for place in places if place.exists() for study in read_records(place).values()]
-    return {run.key for study in studies for run in study.runs if not run.error}
+    return {run.key: run for study in studies for run in study.runs if not run.error}
 
 
 def stop_after(seconds: float) -> threading.Timer:
@@ -79,7 +79,7 @@ def main() -> None:
         os.environ["EQUIPOISE_DATA"] = str(asked.data.resolve())
     asked.out.mkdir(parents=True, exist_ok=True)
     records, store = asked.out / "records.jsonl", Store(asked.work).create()
-    recorded = recorded_keys(ROOT / "docs" / "results" / "records", records)
+    recorded = recorded_runs(ROOT / "docs" / "results" / "records", records)
     how, studies = How.on(asked.device, fast=asked.fast), []
     try:
         studies = [bound(study_of(name, asked.seeds, asked.leave_out), store) for name in asked.studies]
@@ -88,21 +88,21 @@ def main() -> None:
             train_missing(list(alike), store, how, OnTerminal(), recorded)
     except (Interrupted, KeyboardInterrupt):
         print(f"stopped after {time.monotonic() - began:.0f} s", flush=True)
-    finally:
+    finally:  # also where one of the studies cannot be run: what the others came to is kept
         timer.cancel()
-    write_records(studies, store, records)
+        write_records(studies, store, records, recorded)
 
 
-def write_records(studies: Sequence[Study], store: Store, path: Path) -> None:
-    """All studies in one file, with the runs that it has already."""
-    before = read_records(path) if path.exists() else {}
+def write_records(studies: Sequence[Study], store: Store, path: Path, recorded: Mapping[str, RunRecord]) -> None:
+    """All studies in one file, with the runs that it has already; says how many runs each has."""
+    kept = read_records(path) if path.exists() else {}
     for study in studies:
-        new = records_of(study.document(), store, peek=True)
-        done, failed = len(new.runs), sum(run.error is not None for run in new.runs)
-        if done:
-            before[study.name] = before[study.name].joined(new) if study.name in before else new
-        print(f"{study.name}: {done} of {len(study.document().keys)} runs in the store, {failed} failed", flush=True)
-    path.write_text("".join(study.text() for study in before.values()))
+        found = records_of(study.document(), store, recorded, peek=True)
+        if found.runs:
+            kept[study.name] = kept[study.name].joined(found) if study.name in kept else found
+        failed = sum(run.error is not None for run in found.runs)
+        print(f"{study.name}: {len(found.runs)} of {len(study.document().keys)} runs done, of which {failed} failed")
+    path.write_text("".join(study.text() for study in kept.values()))
 
 
 if __name__ == "__main__":

@@ -108,18 +108,25 @@ class StudyRecords:
         return replace(other, methods={**self.methods, **other.methods}, runs=tuple(runs.values()))
 
 
-def records_of(study: StudyDocument, store: Store, *, peek: bool = False) -> StudyRecords:
-    """What the store has of a study's runs. This opens their test outputs, which the store writes down."""
+def records_of(
+    study: StudyDocument, store: Store, recorded: Mapping[str, RunRecord] | None = None, *, peek: bool = False
+) -> StudyRecords:
+    """What the store has of a study's runs. This opens their test outputs, which the store writes down.
+
+    Runs that it lacks are taken from `recorded`, by key: another study may have had the same run.
+    """
     keys = [(m.name, seed, key) for m in study.methods for seed, key in zip(study.seeds, m.keys, strict=True)]
-    done = [(name, seed, store.get(key)) for name, seed, key in keys if store.has(key)]
-    store.note_opening((record.key for _, _, record in done if record.finished), peek=peek)
+    store.note_opening((key for _, _, key in keys if store.finished(key)), peek=peek)
+    runs = [_run(name, seed, store.get(key), store) for name, seed, key in keys if store.has(key)]
+    known = recorded or {}
+    runs += [replace(known[key], method=name) for name, _, key in keys if key in known and not store.has(key)]
     return StudyRecords(
         name=study.name,
         question=study.question,
         baseline=study.baseline,
         metric=study.metric,
         methods={method.name: _compact(method.recipe) for method in study.methods},
-        runs=tuple(_run(name, seed, record, store) for name, seed, record in done),
+        runs=tuple(runs),
     )
 
 

@@ -95,17 +95,17 @@ def verify(name: str, places: Places, store: Store, how: How, listener: Listener
 
 
 def _study(name: str, method: str, recorded: StudyRecords | None, cells: Sequence[Cell], studies: Path) -> Study:
-    """The method, and what a published gain is against, with their recorded recipes or those of the study's file."""
-    if recorded:
-        methods = {each: _recipe(plain) for each, plain in recorded.methods.items()}
-        metric = recorded.metric
-    elif (file := studies / f"{name}.toml").is_file():
-        asked = Study.from_toml(file)
-        methods, metric = dict(asked.methods), asked.metric
-    else:
+    """The method, and what a published gain is against, with their recorded recipes, else those of the study's file."""
+    file = studies / f"{name}.toml"
+    if not recorded and not file.is_file():
         raise EquipoiseError(f"{name!r} is neither recorded nor a study in {studies}; write STUDY/METHOD")
+    asked = recorded or Study.from_toml(file)
+    methods = dict(Study.from_toml(file).methods) if file.is_file() else {}
+    if recorded:
+        methods |= {each: _recipe(plain) for each, plain in recorded.methods.items()}
     names = dict.fromkeys([known("method", method, methods), *(cell.against for cell in cells if cell.against)])
-    return Study(name, f"Does {method} come out again?", method, metric, (0,), {each: methods[each] for each in names})
+    chosen = {each: methods[each] for each in names}
+    return Study(name, f"Does {method} come out again?", method, asked.metric, (0,), chosen)
 
 
 def _recipe(plain: Mapping[str, Any]) -> Recipe:

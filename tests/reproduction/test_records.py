@@ -70,6 +70,13 @@ def test_runs_that_are_not_there_are_left_out(store):
     assert len(found.runs) == 6
 
 
+def test_runs_of_another_study_are_taken_by_their_keys(store):
+    found = records_of(document(), store)
+    store.remove("plain1")
+    again = records_of(document(name="other"), store, {run.key: run for run in found.runs})
+    assert again.scores("plain", "accuracy") == {0: 0.6, 1: 0.7, 2: 0.8}
+
+
 def test_files_one_after_the_other_are_several_studies(store, tmp_path):
     texts = [records_of(document(name=name), store).text() for name in ("one", "two")]
     path = tmp_path / "both.jsonl"
