@@ -102,8 +102,14 @@ def train(
         epochs = 30
         [task]
         name = "digits"
+
+    On several GPUs or machines torchrun starts it, one process for each GPU, and batch_size is that of all together:
+
+        torchrun --nproc-per-node=4 --max-restarts=3 -m equipoise train recipe.toml
+
+    The same command, with that number or another, goes on from the last checkpoint; docs/distributed.md says more.
     """
-    from ..study import expand_preset, name_of, near, read_toml, study_of_one
+    from ..study import expand_preset, name_of, near, read_toml, started_by_torchrun, study_of_one
     from ..train import Mistakes, Recipe
 
     plain, name = near(read_toml(recipe), recipe), checks.file_name("the file's name", name_of(recipe))
@@ -112,7 +118,11 @@ def train(
         made = Recipe.make(options, _task_table(plain), seed)
     except Mistakes as error:
         raise Mistakes([f"{recipe}: {line}" for line in error.lines]) from None
-    _run(study_of_one(made, name), out or Path("runs") / name, workers=1, device=device, retry=retry)
+    study, folder = study_of_one(made, name), out or Path("runs") / name
+    if started_by_torchrun():
+        _run_together(study, folder, device, retry)
+    else:
+        _run(study, folder, workers=1, device=device, retry=retry)
 
 
 def _task_table(plain: dict[str, Any]) -> dict[str, Any]:
@@ -136,6 +146,29 @@ def _run(study: Any, folder: Path, profile: bool = False, **options: Any) -> Non
     show_report(results)
     if profile:
         print_profile(store, best_device(options["device"]), console, seconds, before)
+    _end_with_failures(results)
+
+
+def _run_together(study: Any, folder: Path, device: str | None, retry: bool) -> None:
+    """The same on the processes that torchrun started; the first of them reports."""
+    from ..front import Results
+    from ..store import Store
+    from ..study import Listener, OnTerminal, processes, run_together
+
+    store = Store(folder)
+    with processes(device) as how:
+        leads = how.team.leads
+        if retry and leads:
+            store.forget_failures()
+        run_together(study, store, how, OnTerminal(console) if leads else Listener())
+    if leads:
+        results = Results(store)
+        show_report(results)
+        _end_with_failures(results)
+
+
+def _end_with_failures(results: Any) -> None:
+    """End with 1 where runs failed."""
     if failed := len(results.collected.failed):
         console.print(f"{counted(failed, 'run')} failed; the report says why. To try again, add --retry.")
         raise typer.Exit(1)

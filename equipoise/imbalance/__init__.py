@@ -10,6 +10,7 @@ from .samplers.distributed import DistributedWeightedSampler
 from .samplers.non_iid import NonIIDSampler
 from .samplers.progressive import ProgressiveSampler
 from .samplers.square_root import SquareRootSampler
+from .samplers.target_ratio import TargetRatioSampler
 from .samplers.uniform import UniformSampler
 from .weightings.bias import BiasWeighting, bias_weights
 from .weightings.effective_number import EffectiveNumber, effective_number_weights
@@ -27,6 +28,7 @@ __all__ = [
     "ProgressiveSampler",
     "Sampler",
     "SquareRootSampler",
+    "TargetRatioSampler",
     "TauNorm",
     "Temperature",
     "UniformSampler",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Self
 
 import torch
@@ -26,6 +26,7 @@ class Weighting(KnowsCounts):
     """
 
     normalize = "classes"
+    sees_batch = False  # whether a sample's weight depends on the others of its batch
 
     def __init__(self, start: float = 0.0, class_counts: checks.Counts | None = None) -> None:
         super().__init__(
@@ -58,6 +59,9 @@ class Sampler(DistributedSampler[int]):
     splits is found out when it is used: the process group if there is one, nobody where Accelerate will do it.
     `rank` and `num_replicas` win where they are given.
 
+    `state_dict` tells how far an epoch is, over all processes together. Loaded into a sampler on any number of
+    processes, it goes on with the samples that have not come yet, each once.
+
     It is a `DistributedSampler` because that is the sign by which Lightning, Fabric, Ray and Composer know that a
     sampler splits its indices itself.
     """
@@ -73,6 +77,9 @@ class Sampler(DistributedSampler[int]):
         if rank is not None and num_replicas is not None:
             self._place()
         self.epoch, self._progress = 0, 0.0
+        self._start = 0  # where in the order the next iteration begins
+        self._began = 0  # where the last one did
+        self._handed_out = 0  # by this process since then
 
     def order(self, generator: torch.Generator, progress: float = 0.0) -> Tensor:
         """The indices of one epoch, on the generator's device; `progress` is the share of training done."""
@@ -80,7 +87,31 @@ class Sampler(DistributedSampler[int]):
 
     def set_epoch(self, epoch: int, progress: float | None = None) -> None:
         """Tell which epoch comes next; without it every epoch has the same order."""
+        if epoch != self.epoch:
+            self._start = self._began = self._handed_out = 0
         self.epoch, self._progress = epoch, 0.0 if progress is None else progress
+
+    def state_dict(self, visited: int | None = None) -> dict[str, Any]:
+        """The epoch, and the position in it: how many samples all processes together have had.
+
+        Args:
+            visited: how many samples of this epoch the process has trained on since it began, or went on with, the
+                epoch. A loader reads ahead of the training, which a sampler cannot see; without `visited`, what was
+                handed to the loader counts. Processes must have had as many each.
+        """
+        count = self._handed_out if visited is None else checks.whole("visited", visited)
+        position = min(self._began + count * self.num_replicas, self.epoch_length)
+        return {"epoch": self.epoch, "position": position, "progress": self._progress}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on where a sampler of the same data and seed was, on however many processes.
+
+        The next iteration gives what is left of the epoch; `set_epoch` of another epoch begins that from its start.
+        """
+        position = checks.whole("position", state["position"], 0, self.epoch_length)
+        self.epoch, self._progress = checks.whole("epoch", state["epoch"]), float(state["progress"])
+        self._start = self._began = position
+        self._handed_out = 0
 
     def _place(self) -> tuple[int, int]:
         """This process's number and how many processes share an epoch, as things are now."""
@@ -115,7 +146,7 @@ class Sampler(DistributedSampler[int]):
         return len(self) * self.num_replicas
 
     def __len__(self) -> int:
-        return -(-self.epoch_length // self.num_replicas)
+        return -(-(self.epoch_length - self._start) // self.num_replicas)
 
     def __iter__(self) -> Iterator[int]:
         if accelerate_splits() and self.num_replicas > 1:
@@ -127,9 +158,16 @@ class Sampler(DistributedSampler[int]):
             )
         generator = torch.Generator("cpu").manual_seed(self.seed * 1_000_003 + self.epoch)
         order = self.order(generator, self._progress)
+        first, end = self._start + self.rank, self._start + self.total_size
         # the order starts over where it is short of as many samples for each process
-        wrapped = torch.arange(self.rank, self.total_size, self.num_replicas, device="cpu") % len(order)
-        return iter(order[wrapped].tolist())
+        wrapped = torch.arange(first, end, self.num_replicas, device="cpu") % len(order)
+        self._began, self._start, self._handed_out = self._start, 0, 0
+        return self._counted(order[wrapped].tolist())
+
+    def _counted(self, indices: list[int]) -> Iterator[int]:
+        for index in indices:
+            self._handed_out += 1
+            yield index
 
 
 def home(values: Any) -> torch.device:

@@ -21,6 +21,7 @@ from .run.profile import print_profile
 from .run.runs import Interrupted
 from .run.study import run_study, study_of_one, usual_listener
 from .run.terminal import OnTerminal
+from .run.together import processes, run_together, started_by_torchrun
 from .run.workers import Event
 from .study import Study, name_of, near
 from .toml import read_toml
@@ -62,9 +63,12 @@ __all__ = [
     "print_outcome",
     "print_plan",
     "print_profile",
+    "processes",
     "read_toml",
     "run_study",
+    "run_together",
     "run_until_decided",
+    "started_by_torchrun",
     "study_of_one",
     "trained_network",
     "tune_study",

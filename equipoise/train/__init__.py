@@ -12,8 +12,10 @@ from .predict import predict
 from .profile import StepTimes, profile_step
 from .recipe import DIALS, Mistakes, Recipe, TaskChoice
 from .repeatable import choose_convolutions
+from .team import ALONE, Processes, Team
 
 __all__ = [
+    "ALONE",
     "DIALS",
     "LAYOUTS",
     "Diverged",
@@ -22,11 +24,13 @@ __all__ = [
     "Objective",
     "Pack",
     "Plan",
+    "Processes",
     "Recipe",
     "Run",
     "StepTimes",
     "Stopped",
     "TaskChoice",
+    "Team",
     "Terms",
     "choose_convolutions",
     "embed",

@@ -18,7 +18,6 @@ from .loop import Run
 from .predict import predict_logits
 
 CHECKPOINT = "checkpoint.pt"
-CHECKPOINT_EPOCHS = 5
 CHECKPOINT_SHARE = 0.02  # of the time, at most: on a fast device five epochs can be shorter than a slow disk's writing
 
 Curves = dict[str, list[float]]
@@ -89,11 +88,11 @@ class Fitting:
             self.observer.after_epoch(self.epoch)
 
     def save_now_and_then(self) -> None:
-        if not self.ended and self.epoch % CHECKPOINT_EPOCHS == 0 and time.monotonic() >= self._next_save:
+        if not self.ended and self.epoch % self.run.team.checkpoint_epochs == 0 and time.monotonic() >= self._next_save:
             self.save()
 
     def save(self) -> None:
-        if self.folder is not None:
+        if self.folder is not None and self.run.team.leads:
             began = time.monotonic()
             with self.timed("checkpoints"):
                 save_checkpoint(self.run, self.folder, self.curves, self.observer)
@@ -146,10 +145,10 @@ def load_checkpoint(run: Run, folder: Path, observer: Observer | None = None) ->
     weights that one cannot trust may not be trained on; and a whole one that is not of this run. It is thrown away.
     """
     path = folder / CHECKPOINT
-    if not path.exists():
+    found = run.team.told(lambda: path.read_bytes() if path.exists() else None)
+    if found is None:
         return {}, ()
-    content = unsealed(path.read_bytes())
-    if content is not None:
+    if (content := unsealed(found)) is not None:
         start = copy.deepcopy((run.state_dict(), observer and observer.state_dict()))
         try:
             return _take_up(run, observer, content), ()
@@ -159,7 +158,7 @@ def load_checkpoint(run: Run, folder: Path, observer: Observer | None = None) ->
             run.load_state_dict(start[0])
             if observer is not None:
                 observer.load_state_dict(start[1])
-    path.unlink()
+    path.unlink(missing_ok=True)  # another process may have done it
     return {}, ("Its checkpoint was damaged or of another version, so it was trained from the start.",)
 
 

@@ -17,7 +17,6 @@ from ..models import FreshHead, FrozenBody, Network, create_model
 from ..models.create import head_factory
 from ..models.pretraining import for_channels
 from ..norms import pull_towards_one
-from .accumulate import Gradients
 from .ema import Average
 from .embed import backbone_of
 from .feed import Streamed, feed_of
@@ -28,6 +27,7 @@ from .recipe import Recipe
 from .schedule import learning_rates
 from .stages import Stage
 from .streams import Streams
+from .team import ALONE, Team
 
 
 class Run:
@@ -41,18 +41,23 @@ class Run:
         weights: Mapping[str, Tensor] | None = None,
         layout: torch.memory_format = torch.channels_last,
         from_file: bool = True,
+        team: Team = ALONE,
     ) -> None:
         """`weights` are those of the recipe's parent, where it continues from one (a second stage).
 
         `layout` of images and maps in memory changes the speed, and the numbers by rounding alone. `from_file=False`
-        leaves the plan's file of weights alone: the network is to be given weights that were trained.
+        leaves the plan's file of weights alone: the network is to be given weights that were trained. `team` are the
+        processes that train it together, each with its share of every batch.
         """
-        self.recipe, self.task, self.device, self.layout = recipe, task, device, layout
+        self.recipe, self.task, self.device, self.layout, self.team = recipe, task, device, layout, team
         self.streams = Streams(recipe.seed, device)
         self.stage: Stage | None = recipe.stage and Spec.parse(recipe.stage).build("stage")  # type: ignore[assignment]
         self.plan = plan = recipe.plan if self.stage is None else self.stage.plan(recipe.plan)
-        self.part_size = min(plan.batch_size, len(task.train)) // plan.accumulate  # what passes the network at a time
-        self.batch_size = self.part_size * plan.accumulate
+        part = min(plan.batch_size, len(task.train)) // plan.accumulate
+        recipe.check_processes(team.size, part)
+        self.batch_size = part * plan.accumulate  # of all processes together
+        self.part_size = len(team.share(part))  # what passes the network at a time
+        self.batch_here = self.part_size * plan.accumulate
         start = plan.weights if from_file and self.stage is None else None
         self._build({**task.facts(), "batch_size": self.batch_size}, weights, start)
         self.steps_per_epoch = self.sampler.epoch_length // self.batch_size  # every batch is full: shapes stay fixed
@@ -61,12 +66,12 @@ class Run:
         rates = learning_rates(schedule, plan.lr, plan.epochs, warmup, self.steps_per_epoch)
         self.rates = rates.to(device, torch.float32)
         self.optimizer, self.rate = make_optimizer(self.network, plan, device)
-        self.gradients = Gradients(self.network.parameters(), plan.accumulate)
+        self.gradients = team.gradients(self.network.parameters(), plan.accumulate)
         self.average = Average(self.network, plan.ema) if plan.ema is not None else None
         self.done = torch.zeros((), dtype=torch.int64, device=device)  # steps taken
         self.bad_step = torch.full((), -1, dtype=torch.int64, device=device)  # the first whose loss was not finite
         self.loss_sum = torch.zeros((), dtype=torch.float32, device=device)  # over the epoch
-        self.order = torch.empty(self.sampler.epoch_length, dtype=torch.int64, device=device)
+        self.order = self._mine(torch.empty(self.sampler.epoch_length, dtype=torch.int64, device=device))
 
     def _build(self, facts: dict[str, Any], weights: Mapping[str, Tensor] | None, start: str | None) -> None:
         """Network and methods from the recipe's texts, the network from the file `start` if there is one."""
@@ -94,7 +99,7 @@ class Run:
             self.mix.to(self.device).generator = self.streams["mix"]
         self.sampler, self.augment = built("sampler"), built("augment")
         images = self.task.train.images
-        self.feed = feed_of(images, self.batch_size, self.device, self.augment)
+        self.feed = feed_of(images, self.batch_here, self.device, self.augment)
         # what is left to do where the feed has cut out boxes
         self.augment_rest = self.augment if crops_of(images, self.augment) is None else self.augment.after_crop
         if self.stage is not None:
@@ -175,8 +180,8 @@ class Run:
     def _next_index(self) -> tuple[Tensor, Tensor]:
         """The samples of the next batch, and their places in the order of the epoch."""
         self.rate.set(self.rates.take(self.done))  # indexing with a tensor of one value would read it back
-        first = (self.done % self.steps_per_epoch) * self.batch_size
-        place = first + torch.arange(self.batch_size, device=self.device)
+        first = (self.done % self.steps_per_epoch) * self.batch_here
+        place = first + torch.arange(self.batch_here, device=self.device)
         return self.order[place], place
 
     @contextmanager
@@ -227,15 +232,23 @@ class Run:
         if self.stage is not None:
             self.stage.freeze(self.network)
         self.loss_sum.zero_()
-        self.order.copy_(self.sampler.order(self.streams["order"], number / self.plan.epochs))
+        self.team.begin_epoch(self.streams, number)
+        self.order.copy_(self._mine(self.sampler.order(self.streams["order"], number / self.plan.epochs)))
         self.feed.start_epoch(self.order, self.streams["augment"])
         if self.procedure is not None:
             self.procedure.start_epoch(self, number)
+
+    def _mine(self, order: Tensor) -> Tensor:
+        """Of the order of an epoch, the samples that are this process's."""
+        return self.team.of_epoch(order, self.batch_size // self.plan.accumulate)
 
     def end_epoch(self) -> float:
         """The mean loss of the epoch; the only place that waits for the device."""
         if (bad := int(self.bad_step)) >= 0:
             raise Diverged(bad)
+        self.team.average_buffers(self.network)
+        if self.average is not None:
+            self.team.average_buffers(self.average.network)
         return float(self.loss_sum) / self.steps_per_epoch
 
     @property

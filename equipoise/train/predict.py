@@ -18,17 +18,19 @@ EVALUATION_BATCH = 512
 def predict(run: Run, split: Split) -> dict[str, np.ndarray]:
     """`logits` (N, C) whose softmax are probabilities, `labels` (N,), and `features` (N, d) in half precision."""
     arrays = {"labels": split.labels.cpu().numpy()}
-    if outputs := list(_outputs(run, split)):
-        arrays["logits"] = torch.cat([out.logits for out in outputs]).cpu().numpy()
-        features = [out.features.half() for out in outputs if out.features is not None]
-        if features:
-            arrays["features"] = torch.cat(features).cpu().numpy()
+    if outputs := list(_outputs(run, run.team.of_split(split))):
+        found = {"logits": [out.logits for out in outputs]}
+        if features := [out.features.half() for out in outputs if out.features is not None]:
+            found["features"] = features
+        for name, parts in found.items():
+            arrays[name] = run.team.gathered(torch.cat(parts), len(split)).cpu().numpy()
     return arrays
 
 
 def predict_logits(run: Run, split: Split) -> Tensor:
     """The logits alone (N, C), left on the device: nothing here waits for it, so that a graph can capture it."""
-    return torch.cat([out.logits for out in _outputs(run, split)])
+    logits = torch.cat([out.logits for out in _outputs(run, run.team.of_split(split))])
+    return run.team.gathered(logits, len(split))
 
 
 @torch.no_grad()

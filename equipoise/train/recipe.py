@@ -16,7 +16,7 @@ from torch import Tensor
 
 from ..core import EquipoiseError, Spec, UnlikeClasses, card, cards, checks, did_you_mean
 from ..core.annotations import fitted
-from ..core.words import shown
+from ..core.words import counted, shown
 from ..data import Task, check_task, placeless
 from ..models import FreshHead, create_model, zoo_text
 from ..models.weights import content_of
@@ -115,7 +115,8 @@ class Recipe:
         plan = _try(mistakes, lambda: Plan(**plan_options))
         if not mistakes:
             _try(mistakes, lambda: _check_network(dials))
-            _try(mistakes, lambda: _check_accumulation(dials, plan))
+            if plan.accumulate > 1:
+                _try(mistakes, lambda: _check_parts(dials, f"accumulate = {plan.accumulate}"))
             if plan.train == "head":
                 defaults = {dial: _resolved(dial, choice) for dial, choice in DIALS.items()}
                 mistakes += unfit_for_head(dials, defaults, plan.weights, _facts(torch.tensor([3, 2])))
@@ -160,6 +161,17 @@ class Recipe:
             if text := getattr(self, dial):
                 Spec.parse(text).build(dial, **_facts(task.class_counts, self.plan))
         self.head_note(task)
+
+    def check_processes(self, count: int, images: int) -> None:
+        """Refuse what `count` processes cannot train together, where so many images pass the network at a time."""
+        if count == 1:
+            return
+        _check_parts({dial: getattr(self, dial) for dial in DIALS}, f"training by {count} processes")
+        if images < count:
+            raise EquipoiseError(
+                f"{counted(images, 'image')} at a time cannot be shared by {count} processes: raise batch_size, lower "
+                "accumulate, or start fewer processes"
+            )
 
     def head_note(self, task: Task) -> str | None:
         """What is to be said of a head that the file of weights does not have; weights that do not fit are refused."""
@@ -268,19 +280,15 @@ def _check_network(dials: Mapping[str, Any]) -> None:
             raise EquipoiseError(f"mix: {dials['model']} has no site {site!r}.{did_you_mean(site, sites)}")
 
 
-def _check_accumulation(dials: Mapping[str, Any], plan: Plan) -> None:
-    """What is done with a whole batch cannot be done with its parts."""
-    if plan.accumulate == 1:
-        return
+def _check_parts(dials: Mapping[str, Any], dividing: str) -> None:
+    """What is done with a whole batch cannot be done with its parts; `dividing` is what makes them."""
     if dials["procedure"]:
-        raise EquipoiseError(
-            f"accumulate = {plan.accumulate} needs the plain step, which {dials['procedure']} replaces"
-        )
+        raise EquipoiseError(f"{dividing} needs the plain step, which {dials['procedure']} replaces")
     weighting = dials["weighting"] and Spec.parse(dials["weighting"]).build("weighting", **_facts(torch.tensor([3, 2])))
     if dials["penalty"] and weighting and weighting.normalize == "batch":
         raise EquipoiseError(
-            f"accumulate = {plan.accumulate} cannot add a penalty to a loss that is divided by the batch's sum of "
-            "weights: leave out the penalty, or the weighting's normalize='batch'"
+            f"{dividing} cannot add a penalty to a loss that is divided by the batch's sum of weights: leave out the "
+            "penalty, or the weighting's normalize='batch'"
         )
 
 

@@ -31,6 +31,17 @@ class Streams:
             torch.manual_seed(derived_seed(self.seed, "weights"))
             yield
 
+    def begin_epoch(self, number: int, rank: int) -> None:
+        """Let the process `rank` of several draw numbers of its own, which depend on the epoch and nothing before it.
+
+        So a checkpoint need not hold them for each process. The order of samples goes on: it is common to all.
+        PyTorch's global generator is set too, since networks of other libraries draw from it.
+        """
+        for purpose, generator in self.generators.items():
+            if purpose != "order":
+                generator.manual_seed(derived_seed(self.seed, f"{purpose}/epoch {number}/process {rank}"))
+        torch.manual_seed(derived_seed(self.seed, f"global/epoch {number}/process {rank}"))
+
     def state_dict(self) -> dict[str, Tensor]:
         return {purpose: generator.get_state() for purpose, generator in self.generators.items()}
 

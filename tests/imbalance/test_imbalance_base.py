@@ -19,6 +19,7 @@ from equipoise.imbalance import (
     NonIIDSampler,
     ProgressiveSampler,
     SquareRootSampler,
+    TargetRatioSampler,
     UniformSampler,
 )
 
@@ -26,11 +27,12 @@ SAMPLERS = [
     UniformSampler,
     ClassBalancedSampler,
     SquareRootSampler,
+    lambda labels, **k: TargetRatioSampler(labels, ratio=2.0, **k),
     lambda labels, **k: ProgressiveSampler(labels, epochs=10, **k),
     lambda labels, **k: NonIIDSampler(labels, classes=2, batch_size=6, **k),
     lambda labels, **k: DistributedWeightedSampler([1.0 + c for c in labels], **k),
 ]
-NAMES = ["uniform", "class_balanced", "square_root", "progressive", "non_iid", "distributed_weighted"]
+NAMES = ["uniform", "class_balanced", "square_root", "target_ratio", "progressive", "non_iid", "distributed_weighted"]
 labels_strategy = st.lists(st.integers(0, 6), min_size=1, max_size=60)
 quick = settings(max_examples=40, deadline=None)
 
@@ -124,7 +126,14 @@ def test_labels_of_any_form(make):
 def test_all_are_registered_and_buildable_from_text():
     names = {kind: {c.name for c in cards(kind)} for kind in ("weighting", "sampler", "posthoc")}
     assert names["weighting"] == {"effective_number", "inverse_frequency", "bias"}
-    assert names["sampler"] == {"uniform", "class_balanced", "square_root", "progressive", "non_iid"}
+    assert names["sampler"] == {
+        "uniform",
+        "class_balanced",
+        "square_root",
+        "progressive",
+        "target_ratio",
+        "non_iid",
+    }
     assert {"logit_adjust", "tau_norm", "temperature"} <= names["posthoc"]
     facts = {"class_counts": torch.tensor([3, 2]), "labels": [0, 0, 0, 1, 1], "head_weight": torch.eye(2)}
     for kind, members in names.items():

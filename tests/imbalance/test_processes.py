@@ -14,6 +14,8 @@ from pathlib import Path
 import pytest
 import torch
 
+from equipoise.imbalance import DistributedWeightedSampler
+
 LOOPS = Path(__file__).parent / "programs" / "loops.py"
 TORCHRUN = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2")
 pytestmark = pytest.mark.skipif(not torch.distributed.is_available(), reason="this PyTorch has no torch.distributed")
@@ -116,3 +118,31 @@ def test_a_process_that_is_told_wins_over_accelerate_which_is_worth_a_word(accel
     for number, rank in enumerate(accelerate):
         assert rank["told"][0] == order("uniform", 0, rank=number, num_replicas=2)
         assert "Leave rank and num_replicas out" in rank["warned"][0]
+
+
+def example_order(epoch):
+    """What all processes together visit in an epoch of the examples."""
+    sampler = DistributedWeightedSampler.to_ratio(loops.DATA[1], ratio=4.0)
+    sampler.set_epoch(epoch)
+    return list(sampler)
+
+
+def test_the_plain_example_goes_on_in_the_middle_of_an_epoch(ddp):
+    before, *after = [in_turns(parts) for parts in zip(*(rank["example"] for rank in ddp), strict=True)]
+    assert len(before) == 160  # 5 steps of 16 samples on 2 processes
+    assert [before + after[0], *after[1:]] == [example_order(epoch) for epoch in range(3)]
+
+
+def test_the_accelerate_example_goes_on_in_the_middle_of_an_epoch(accelerate):
+    parts = [[torch.tensor(epoch).split(16) for epoch in rank["example"]] for rank in accelerate]
+    before, *after = [torch.cat(in_turns(batches)).tolist() for batches in zip(*parts, strict=True)]
+    assert len(before) == 160
+    # Accelerate fills the last batches with samples from the start of the epoch
+    assert (before + after[0])[:200] == example_order(0)
+    assert [epoch[:200] for epoch in after[1:]] == [example_order(epoch) for epoch in (1, 2)]
+
+
+def test_the_lightning_example_is_uniform_and_then_balanced(lightning):
+    first, second = ([rank["example"][half] for rank in lightning] for half in (slice(100), slice(100, None)))
+    assert sorted(in_turns(first)) == list(range(200))
+    assert sorted(loops.DATA[1][in_turns(second)].bincount().tolist()) == [66, 67, 67]

@@ -107,11 +107,11 @@ def test_who_dies_twice_has_failed_and_the_others_go_on(asked, tmp_path):
 )
 def test_want_of_memory_is_no_failure_of_a_method(tmp_path, monkeypatch, error):
     store, (job,) = Store(tmp_path / "s").create(), jobs_of([Recipe.make({"model": "cnn_small"}, {"name": "blobs"})])
-    monkeypatch.setattr(jobs_file, "_fitting", Mock(side_effect=error))
+    monkeypatch.setattr(jobs_file, "fitting_of", Mock(side_effect=error))
     with pytest.raises(type(error)):
         jobs_file.do(job, store, How(CPU), lambda *_: None, lambda: False)
     assert not store.records()
-    monkeypatch.setattr(jobs_file, "_fitting", Mock(side_effect=RuntimeError("a shape does not fit")))
+    monkeypatch.setattr(jobs_file, "fitting_of", Mock(side_effect=RuntimeError("a shape does not fit")))
     jobs_file.do(job, store, How(CPU), lambda *_: None, lambda: False)
     assert "a shape does not fit" in store.get(job.training.key).error
 

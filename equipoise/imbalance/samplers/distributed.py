@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 import torch
 from torch import Tensor
 
 from ...core import checks
 from .._base import Sampler, home
+from .target_ratio import ratio_shares
 
 
 class DistributedWeightedSampler(Sampler):
@@ -46,6 +47,23 @@ class DistributedWeightedSampler(Sampler):
         self._drawn = len(self.weights) if num_samples is None else checks.whole("num_samples", num_samples, 1)
         # the weights say all: to this sampler every sample is of one class
         super().__init__(torch.zeros_like(self.weights), seed=seed, rank=rank, num_replicas=num_replicas)
+
+    @classmethod
+    def to_ratio(cls, labels: Any, ratio: float = 1.0, num_samples: int | None = None, **options: Any) -> Self:
+        """Draws the largest class `ratio` times as often as the smallest: 1 is balance, the ratio of the data leaves
+        it as it is, and between the two every class comes nearer to the others (see `TargetRatioSampler`).
+
+        Args:
+            labels: the class of each sample.
+            ratio: 1 or more.
+            num_samples: how many are drawn, as in the constructor.
+            options: `seed`, `rank` and `num_replicas`.
+        """
+        classes = torch.as_tensor(labels, device=home(labels))
+        _, number, counts = classes.unique(return_inverse=True, return_counts=True)
+        counts = counts.double()
+        shares = ratio_shares(counts, checks.at_least("ratio", ratio, 1))
+        return cls((shares / counts)[number], num_samples, **options)
 
     @property
     def epoch_length(self) -> int:

@@ -106,6 +106,7 @@ class BiasWeighting(Weighting):
 
     smallest: Tensor
     facts = "class_counts", "smallest"
+    sees_batch = True
 
     def __init__(
         self,

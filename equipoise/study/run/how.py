@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 
+from ...train import ALONE, Team
 from .hardware import best_device, core_count
 
 
@@ -23,9 +25,10 @@ class How:
     tensorboard: bool = False  # event files for TensorBoard
     pilot: bool = False  # longer trainings, to tell whether training was long enough, whatever they cost
     watch_classes: bool = False  # record what happens to each class while training
+    team: Team = ALONE  # the processes that train each run together
 
     @classmethod
-    def on(cls, device: str | None = None, workers: int | None = None, **options: bool) -> How:
+    def on(cls, device: str | None = None, workers: int | None = None, **options: Any) -> How:
         """On the device of this name, or the best there is, with so many workers, or the usual number."""
         where = best_device(device)
         return cls(where, workers or (core_count() if where.type == "cpu" else 1), **options)

@@ -76,7 +76,7 @@ def do(job: Job, store: Store, how: How, tell: Tell, stop: Stop) -> bool:
             for recipe in job.recipes:
                 work = partial(_train, recipe, store, how, tell, stop)
                 if recipe.posthoc is not None:
-                    work = partial(_correct, recipe, store, how)
+                    work = partial(correct, recipe, store, how)
                 _recorded(store, recipe, work, how.device)
     return mine
 
@@ -97,7 +97,7 @@ def do_together(jobs: Sequence[Job], store: Store, how: How, tell: TellMember, s
 
 
 def _join(members: dict[int, Fitting], place: int, recipe: Recipe, store: Store, how: How) -> None:
-    members[place] = _fitting(recipe, store, how)
+    members[place] = fitting_of(recipe, store, how)
 
 
 def _train_together(
@@ -108,9 +108,9 @@ def _train_together(
     seconds = (time.monotonic() - started) / max(1, len(members))  # what each cost of the time they shared
     for fitting, outcome in zip(members.values(), outcomes, strict=True):
         if isinstance(outcome, Diverged):
-            store.put(_failure(fitting.run.recipe, outcome, seconds, device))
+            store.put(failure_of(fitting.run.recipe, outcome, seconds, device))
         else:
-            _keep(fitting, store, seconds)
+            keep(fitting, store, seconds)
 
 
 def measured_pack_size(jobs: Sequence[Job], store: Store, how: How) -> int:
@@ -177,26 +177,26 @@ def _recorded(store: Store, recipe: Recipe, work: Callable[[], None], device: to
         # broke down somebody else's run may have done it
         if isinstance(error.__cause__, OSError) or ran_out_of_memory(error) or broke_the_device(error):
             raise
-        store.put(_failure(recipe, error, time.monotonic() - started, device))
+        store.put(failure_of(recipe, error, time.monotonic() - started, device))
 
 
 def _train(recipe: Recipe, store: Store, how: How, tell: Tell, stop: Stop) -> None:
     started = time.monotonic()
-    fitting = _fitting(recipe, store, how)
+    fitting = fitting_of(recipe, store, how)
     if how.device.type == "cpu" or recipe.procedure:
         fit_one(fitting, on_epoch=tell, stop=stop)
     else:  # a pack of one: its steps are captured
         (outcome,) = fit_pack([fitting], on_epoch=lambda _, *news: tell(*news), stop=stop)
         if isinstance(outcome, Diverged):
             raise outcome
-    _keep(fitting, store, time.monotonic() - started)
+    keep(fitting, store, time.monotonic() - started)
 
 
-def _fitting(recipe: Recipe, store: Store, how: How) -> Fitting:
+def fitting_of(recipe: Recipe, store: Store, how: How) -> Fitting:
     """The run of a recipe, at its start or where its checkpoint left it."""
     task = task_of(recipe, store, how.device)
-    weights = load_weights(store.weights(_trained(recipe, store).key)) if recipe.parent else None
-    run = Run(recipe, task, how.device, weights, layout_of(recipe, store))
+    weights = load_weights(how.team.told(lambda: _parents_weights(recipe, store))) if recipe.parent else None
+    run = Run(recipe, task, how.device, weights, layout_of(recipe, store), team=how.team)
     if how.compiled:
         run.compile()
     counts = task.class_counts.numpy()
@@ -204,8 +204,12 @@ def _fitting(recipe: Recipe, store: Store, how: How) -> Fitting:
     return Fitting(run, lambda logits, labels: evaluate(logits, labels, counts), store.scratch(recipe.key), observer)
 
 
-def _keep(fitting: Fitting, store: Store, seconds: float) -> None:
-    """Write what a finished run came to."""
+def _parents_weights(recipe: Recipe, store: Store) -> bytes:
+    return store.weights(_trained(recipe, store).key)
+
+
+def keep(fitting: Fitting, store: Store, seconds: float) -> None:
+    """Write what a finished run came to; of a team, all predict and one writes."""
     run, recipe, task, curves = fitting.run, fitting.run.recipe, fitting.run.task, fitting.curves
     record = Record(
         key=recipe.key,
@@ -229,6 +233,8 @@ def _keep(fitting: Fitting, store: Store, seconds: float) -> None:
         outputs["progress"] = fitting.observer.arrays()
         if sealed := fitting.observer.sealed_arrays():
             outputs["progress_test"] = sealed
+    if not run.team.leads:
+        return
     weights = {name: tensor.contiguous().cpu() for name, tensor in run.evaluated.state_dict().items()}
     store.put(record, outputs, save_weights(weights))
 
@@ -242,7 +248,7 @@ def _trained(recipe: Recipe, store: Store) -> Record:
     return trained
 
 
-def _correct(recipe: Recipe, store: Store, how: How) -> None:
+def correct(recipe: Recipe, store: Store, how: How) -> None:
     """Fit a post-hoc method on the validation data and apply it."""
     started = time.monotonic()
     trained = _trained(recipe, store)
@@ -299,7 +305,7 @@ def _outputs_of_changed(
 ) -> tuple[Arrays, Arrays]:
     """New outputs of the trained network after a correction that changes the network itself."""
     assert recipe.parent is not None
-    run = _fitting(recipe.parent, store, how).run
+    run = fitting_of(recipe.parent, store, how).run
     run.evaluated.load_state_dict(weights)
     change_network(posthoc, run)
     return predict(run, run.task.valid), predict(run, run.task.test)
@@ -318,10 +324,10 @@ def _output(arrays: dict[str, np.ndarray]) -> Output:
 
 def record_death(recipe: Recipe, store: Store, death: object, device: torch.device) -> None:
     """A run whose worker died, again when it was tried once more, is a failed run. Needs the claim of its job."""
-    store.put(_failure(recipe, EquipoiseError(f"{death}. It was tried twice"), 0.0, device))
+    store.put(failure_of(recipe, EquipoiseError(f"{death}. It was tried twice"), 0.0, device))
 
 
-def _failure(recipe: Recipe, error: Exception, seconds: float, device: torch.device) -> Record:
+def failure_of(recipe: Recipe, error: Exception, seconds: float, device: torch.device) -> Record:
     told = str(error) if isinstance(error, Diverged | ValueError) else "".join(traceback.format_exception(error))
     return Record(
         key=recipe.key,

@@ -3,6 +3,7 @@
 Each process writes to FOLDER/RANK.json which samples it visited: {sampler: [epoch: [index, …]]}.
 """
 
+import importlib.util
 import json
 import sys
 import warnings
@@ -21,6 +22,23 @@ SAMPLERS = {
     "class_balanced": ClassBalancedSampler,
     "progressive": lambda labels, **options: ProgressiveSampler(labels, epochs=EPOCHS, **options),
 }
+# what the examples in the documents are run on
+EXAMPLES = Path(__file__).parents[3] / "examples" / "distributed"
+DATA = torch.linspace(-1, 1, 600).view(200, 3), torch.tensor([0] * 150 + [1] * 40 + [2] * 10)
+
+
+def example(name):
+    spec = importlib.util.spec_from_file_location(name, EXAMPLES / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.train
+
+
+def stopped_and_resumed(train, *where):
+    """Epochs of an example that is stopped in the first of them and gone on with: [before, after]."""
+    state, before = train(*where, *DATA, stop_at=5)
+    _, after = train(*where, *DATA, checkpoint=state)
+    return [before[0], *after.values()]
 
 
 def loader(name, **options):
@@ -37,6 +55,7 @@ def ddp():
         for epoch in range(EPOCHS):
             batches.sampler.set_epoch(epoch)
             visited[name].append(torch.cat([index for (index,) in batches]).tolist())
+    visited["example"] = stopped_and_resumed(example("plain_ddp"))
     rank = torch.distributed.get_rank()
     torch.distributed.destroy_process_group()
     return rank, visited
@@ -86,6 +105,8 @@ def lightning(folder):
     visited["resumed"] = first + rest
     told = {"rank": trainer.global_rank, "num_replicas": trainer.world_size}
     trainer, visited["told"] = fit("uniform", EPOCHS, **told)
+    quiet = {"enable_progress_bar": False, "enable_model_summary": False, "enable_checkpointing": False}
+    visited["example"] = example("with_lightning")(*DATA, default_root_dir=folder, **quiet)
     return trainer.global_rank, visited
 
 
@@ -113,6 +134,8 @@ def accelerate():
         warnings.simplefilter("always")
         visited["told"] = epochs(loader("uniform", **told))
     visited["warned"] = [str(warning.message) for warning in caught]
+    accelerator.dataloader_config = DataLoaderConfiguration()
+    visited["example"] = stopped_and_resumed(example("with_accelerate"), accelerator)
     accelerator.end_training()
     return accelerator.process_index, visited
 
