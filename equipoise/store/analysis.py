@@ -6,10 +6,10 @@ A number that is not known is None. An `Estimated` is a mean over seeds; other l
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
-from .filled import filled
+from .filled import Filled, filled
 
 Number = float | None
 Row = tuple[Number, ...]
@@ -289,7 +289,7 @@ class ExampleWeights:
 
 
 @dataclass(frozen=True)
-class Analysis:
+class Analysis(Filled):
     """All parts; one that was not asked for, or could not be measured, is None or empty."""
 
     made_by: str
@@ -310,16 +310,9 @@ class Analysis:
     FILE = "analysis.json"
 
     @classmethod
-    def from_dict(cls, plain: Mapping[str, Any]) -> Analysis:
-        return filled(cls, plain)
-
-    @classmethod
     def part(cls, name: str, plain: Mapping[str, Any]) -> Any:
         """One field alone: what is wrong with another part does not matter to it."""
         return getattr(filled(cls, {field: plain[field] for field in (*HEAD, name) if field in plain}), name)
-
-    def to_dict(self) -> dict[str, Any]:
-        return asdict(self)
 
 
 HEAD = ("made_by", "study", "question", "baseline", "asked_images")  # what every analysis says of itself

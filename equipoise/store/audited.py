@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
-from .filled import filled
+from .filled import Filled
 
 
 @dataclass(frozen=True)
-class Audited:
+class Audited(Filled):
     """`copies` images are there more than once, `torn` images or groups lie in two parts.
 
     `group` is the regular expression that file names suggest, if they do; `place` is the folder of the audit.
@@ -22,10 +20,3 @@ class Audited:
     group: str | None
 
     FILE = "audited.json"
-
-    @classmethod
-    def from_dict(cls, plain: Mapping[str, Any]) -> Audited:
-        return filled(cls, plain)
-
-    def to_dict(self) -> dict[str, Any]:
-        return asdict(self)

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
-from .filled import filled
+from .filled import Filled
 
 JPEG = b"\xff\xd8\xff"  # how such a file begins
 
@@ -33,7 +31,7 @@ class ConfusedPair:
 
 
 @dataclass(frozen=True)
-class Confused:
+class Confused(Filled):
     """The worst pairs of `method` first; `keys` are those of the runs that were looked at."""
 
     method: str
@@ -41,10 +39,3 @@ class Confused:
     pairs: tuple[ConfusedPair, ...]
 
     FILE = "confused.json"
-
-    @classmethod
-    def from_dict(cls, plain: Mapping[str, Any]) -> Confused:
-        return filled(cls, plain)
-
-    def to_dict(self) -> dict[str, Any]:
-        return asdict(self)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
-from .filled import filled
+from .filled import Filled, filled
 from .shapes import Key
 
 
@@ -22,7 +22,7 @@ class LongerRun:
 
 
 @dataclass(frozen=True)
-class Convergence:
+class Convergence(Filled):
     """The longer runs of a study; where there are none, `reason` says why."""
 
     runs: tuple[LongerRun, ...] = ()
@@ -33,6 +33,3 @@ class Convergence:
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> Convergence:
         return filled(cls, plain, strict=True)
-
-    def to_dict(self) -> dict[str, Any]:
-        return asdict(self)

@@ -8,10 +8,11 @@ The two large ones, analysis.json and sensitivity.json, have files of their own 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Protocol, Self
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Any, Protocol, Self
 
-from .shapes import items, key, maybe, number, recipe, table, text, truth, whole
+from .filled import Filled
+from .shapes import Key, RecipeTable, key, table
 
 
 class Document(Protocol):
@@ -25,21 +26,21 @@ class Document(Protocol):
     def from_dict(cls, plain: Mapping[str, Any], /) -> Self: ...
 
 
+def _by_seed(value: Any) -> dict[int, str]:
+    return {int(seed): of_run for seed, of_run in table(value, key).items()}
+
+
 @dataclass(frozen=True)
 class MethodDocument:
     """A method of a study: its recipe without the seed, and the key of its run for each of the seeds."""
 
     name: str
-    recipe: Mapping[str, Any]
-    keys: tuple[str, ...]
-
-    @classmethod
-    def from_dict(cls, plain: Mapping[str, Any]) -> MethodDocument:
-        return cls(text(plain["name"]), recipe(plain["recipe"]), items(plain["keys"], key))
+    recipe: RecipeTable
+    keys: tuple[Key, ...]
 
 
 @dataclass(frozen=True)
-class StudyDocument:
+class StudyDocument(Filled):
     """study.json: the question asked, as the report needs it."""
 
     name: str
@@ -62,20 +63,8 @@ class StudyDocument:
         return tuple(k for method in self.methods for k in method.keys)
 
     @classmethod
-    def from_dict(cls, plain: Mapping[str, Any]) -> StudyDocument:
-        study = cls(
-            name=text(plain["name"]),
-            question=text(plain["question"]),
-            baseline=text(plain["baseline"]),
-            metric=text(plain["metric"]),
-            seeds=items(plain["seeds"], whole),
-            methods=items(plain["methods"], MethodDocument.from_dict),
-            priority=maybe(table)(plain.get("priority")),
-            tuned=table(plain.get("tuned", {})),
-            accept_short_training=truth(plain.get("accept_short_training", False)),
-            rounds=truth(plain.get("rounds", False)),
-            equivalent_within=maybe(number)(plain.get("equivalent_within")),
-        )
+    def from_dict(cls, plain: Mapping[str, Any]) -> Self:
+        study = super().from_dict(plain)
         if any(len(method.keys) != len(study.seeds) for method in study.methods):
             raise ValueError("a method has not one run for each seed")
         if len({method.name for method in study.methods}) != len(study.methods):
@@ -83,7 +72,7 @@ class StudyDocument:
         return study
 
     def to_dict(self) -> dict[str, Any]:
-        plain = asdict(self)
+        plain = super().to_dict()
         unsaid = [name for name in ("accept_short_training", "rounds", "equivalent_within") if not plain[name]]
         return {name: value for name, value in plain.items() if name not in unsaid}
 
@@ -95,11 +84,7 @@ class Opening:
     when: str
     by_version: str
     peek: bool
-    keys: tuple[str, ...]
-
-    @classmethod
-    def from_dict(cls, plain: Mapping[str, Any]) -> Opening:
-        return cls(text(plain["when"]), text(plain["by_version"]), truth(plain["peek"]), items(plain["keys"], key))
+    keys: tuple[Key, ...]
 
 
 @dataclass(frozen=True)
@@ -107,13 +92,8 @@ class Compared:
     """A method as it was compared: its recipe without the seed, and the keys of its finished runs by their seeds."""
 
     name: str
-    recipe: Mapping[str, Any]
-    runs: Mapping[int, str]
-
-    @classmethod
-    def from_dict(cls, plain: Mapping[str, Any]) -> Compared:
-        runs = {int(seed): of_run for seed, of_run in table(plain["runs"], key).items()}
-        return cls(text(plain["name"]), recipe(plain["recipe"]), runs)
+    recipe: RecipeTable
+    runs: Annotated[Mapping[int, str], _by_seed]
 
 
 @dataclass(frozen=True)
@@ -127,24 +107,13 @@ class Comparison:
     baseline: Compared
     methods: tuple[Compared, ...]  # without the baseline
 
-    @classmethod
-    def from_dict(cls, plain: Mapping[str, Any]) -> Comparison:
-        return cls(
-            when=text(plain["when"]),
-            by_version=text(plain["by_version"]),
-            metric=text(plain["metric"]),
-            priority=maybe(table)(plain["priority"]),
-            baseline=Compared.from_dict(plain["baseline"]),
-            methods=items(plain["methods"], Compared.from_dict),
-        )
-
     def says_as_much_as(self, other: Comparison) -> bool:
         """Whether it is the same but for the time and the version."""
         return replace(self, when=other.when, by_version=other.by_version) == other
 
 
 @dataclass(frozen=True)
-class Opened:
+class Opened(Filled):
     """opened.json: when test outputs were read, of which runs, and what was compared, in the order it happened.
 
     `lost` is when the file was found damaged and begun anew: what had been opened before is not known then.
@@ -162,16 +131,3 @@ class Opened:
     def keys(self) -> frozenset[str]:
         """Of all runs whose test outputs were read."""
         return frozenset(k for opening in self.openings for k in opening.keys)
-
-    @classmethod
-    def from_dict(cls, plain: Mapping[str, Any]) -> Opened:
-        return cls(
-            first_opened=text(plain["first_opened"]),
-            by_version=text(plain["by_version"]),
-            openings=items(plain.get("openings", []), Opening.from_dict),
-            comparisons=items(plain.get("comparisons", []), Comparison.from_dict),
-            lost=maybe(text)(plain.get("lost")),
-        )
-
-    def to_dict(self) -> dict[str, Any]:
-        return asdict(self)

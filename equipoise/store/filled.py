@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import MISSING, fields, is_dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, asdict, fields, is_dataclass
 from functools import cache, partial
 from types import UnionType
-from typing import Annotated, Any, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Self, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from .shapes import items, maybe, number, table, text, truth, whole
 
@@ -14,6 +14,17 @@ T = TypeVar("T")
 Reader = Callable[[Any], Any]
 
 _SIMPLE: dict[Any, Reader] = {str: text, int: whole, float: number, bool: truth, Any: lambda value: value}
+
+
+class Filled:
+    """What a frozen dataclass needs to be a document: JSON and back, by the types of its fields."""
+
+    @classmethod
+    def from_dict(cls, plain: Mapping[str, Any]) -> Self:
+        return filled(cls, plain)
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)  # type: ignore[call-overload]  # whoever inherits is a dataclass
 
 
 def filled(kind: type[T], plain: Any, *, strict: bool = False) -> T:
@@ -54,7 +65,7 @@ def _reader(wanted: Any, strict: bool) -> Reader:
     inner = get_args(wanted)
     if get_origin(wanted) is tuple:
         return partial(items, read=_reader(inner[0], strict))
-    if get_origin(wanted) is dict:
+    if get_origin(wanted) in (dict, Mapping):
         return partial(table, read=_reader(inner[1], strict))
     if get_origin(wanted) in (Union, UnionType):
         return maybe(_reader(inner[0], strict))

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
-from typing import Annotated, Any
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Self
 
 from ..core import EquipoiseError
-from .filled import filled
+from .filled import Filled
 from .shapes import Key, RecipeTable, items, maybe, number, table, whole
 
 SCHEMA = 1
@@ -28,7 +28,7 @@ def _curves(value: Any) -> dict[str, list[float | None]]:
 
 
 @dataclass(frozen=True)
-class Record:
+class Record(Filled):
     """What came out of one recipe.
 
     `metrics` and `curves` are of the training and validation data; the test set's outputs lie beside the record and
@@ -60,15 +60,11 @@ class Record:
     def finished(self) -> bool:
         return self.state == "finished"
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON."""
-        return asdict(self)
-
     @classmethod
-    def from_dict(cls, plain: Mapping[str, Any]) -> Record:
+    def from_dict(cls, plain: Mapping[str, Any]) -> Self:
         """What `to_dict` gave; names it does not know are passed over, other mistakes are a ValueError."""
         check_schema(plain.get("schema"), "a record")
-        return filled(cls, plain)
+        return super().from_dict(plain)
 
 
 def check_schema(schema: Any, what: str) -> None:

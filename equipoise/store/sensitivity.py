@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
-from .filled import filled
+from .filled import Filled
 
 
 @dataclass(frozen=True)
@@ -40,7 +39,7 @@ class TunedMethod:
 
 
 @dataclass(frozen=True)
-class Sensitivity:
+class Sensitivity(Filled):
     """Every dial of every method."""
 
     metric: str
@@ -48,10 +47,3 @@ class Sensitivity:
     methods: tuple[TunedMethod, ...]
 
     FILE = "sensitivity.json"
-
-    @classmethod
-    def from_dict(cls, plain: Mapping[str, Any]) -> Sensitivity:
-        return filled(cls, plain)
-
-    def to_dict(self) -> dict[str, Any]:
-        return asdict(self)

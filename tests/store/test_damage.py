@@ -12,6 +12,7 @@ from equipoise.core import EquipoiseError
 from equipoise.core.files import checksum, sealed, unsealed
 from equipoise.store import Comparison, Damaged, Record, Store
 from equipoise.store.checked_json import from_bytes, to_bytes
+from equipoise.store.filled import filled
 
 OUTPUTS = {
     name: {"logits": np.random.default_rng(0).normal(size=(20, 3)), "labels": np.arange(20) % 3}
@@ -153,9 +154,9 @@ def test_comparisons_come_back_and_are_noted_once(store):
         "baseline": {"name": "plain", "recipe": {"loss": "x"}, "runs": {"0": "k1"}},
         "methods": [{"name": "focal", "recipe": {"loss": "focal"}, "runs": {"0": "k2", "1": "k3"}}],
     }  # fmt: skip
-    comparison = Comparison.from_dict(plain)
+    comparison = filled(Comparison, plain)
     store.note_comparison(comparison)
-    store.note_comparison(Comparison.from_dict({**plain, "when": "2027"}))
+    store.note_comparison(filled(Comparison, {**plain, "when": "2027"}))
     assert store.opened().comparisons == (comparison,) and comparison.methods[0].runs == {0: "k2", 1: "k3"}
 
 
