@@ -7,8 +7,8 @@ from html import escape
 from importlib import import_module
 from typing import Any
 
-from ..core import EquipoiseError
-from ..core.escaping import visible
+from .errors import EquipoiseError
+from .escaping import visible
 
 
 def frame(rows: Sequence[dict[str, Any]], columns: Sequence[str]) -> Any:

@@ -6,14 +6,12 @@ import csv
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
-from html import escape
-from importlib import import_module
 from typing import Any, TextIO
 
 import numpy as np
 
-from ..core import EquipoiseError
-from ..core.escaping import csv_cell, visible
+from ..core.escaping import csv_cell
+from ..core.tables import frame, html_table
 
 SHOWN = 20  # rows in a notebook
 FORMATS = ("csv", "jsonl")
@@ -63,27 +61,15 @@ class Predictions:
 
     def to_frame(self, top: int = 1) -> Any:
         """The rows as a pandas DataFrame."""
-        try:
-            pandas = import_module("pandas")
-        except ImportError:
-            raise EquipoiseError(
-                "to_frame needs pandas: pip install pandas; `rows` has the same as plain data"
-            ) from None
-        return pandas.DataFrame(self.rows(top), columns=columns(min(top, len(self.class_names))))
+        return frame(self.rows(top), columns(min(top, len(self.class_names))))
 
     def __repr__(self) -> str:
         failed = sum(why is not None for why in self.errors)
         return f"<Predictions: {len(self) - failed} images, {failed} that could not be read>"
 
     def _repr_html_(self) -> str:
-        names = columns(1)
-        head = "".join(f"<th>{name}</th>" for name in names)
-        body = "".join(
-            "<tr>" + "".join(f"<td>{escape(visible(_words(row[name])))}</td>" for name in names) + "</tr>"
-            for row in self.rows()[:SHOWN]
-        )
         more = f"<p>and {len(self) - SHOWN:,} more</p>" if len(self) > SHOWN else ""
-        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}"
+        return html_table(columns(1), (map(_words, row.values()) for row in self.rows()[:SHOWN])) + more
 
 
 def columns(top: int) -> list[str]:

@@ -8,11 +8,11 @@ from typing import Any
 
 from ..core import EquipoiseError
 from ..core.escaping import visible
+from ..core.tables import frame, html_table
 from ..report import Board, Collected, Refused, make_board, write_board
 from ..report.render.board import board_table, board_title
 from .folders import study_folders
 from .results import Results
-from .tables import frame, html_table
 
 COLUMNS = ("method", "data", "network", "study", "metric", "n", "mean", "low", "high", "fingerprint", "version")
 

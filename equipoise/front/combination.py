@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from ..core.escaping import visible
+from ..core.tables import frame, html_table
 from ..report import Combination, combine_studies, sentences, write_combined
 from ..report.render.combined_tables import method_table
 from ..store import Store
 from .folders import study_folders
 from .results import Results
-from .tables import frame, html_table
 
 COLUMNS = ("method", "data_sets", "mean", "low", "high", "p_holm", "tau", "next_low", "next_high", "rank", "standing")
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from ..analysis import Verdict
 from ..core import EquipoiseError, known
+from ..core.tables import frame, html_table
 from ..deploy import TrainedModel
 from ..report import Collected, Estimate, Method, collect, ranked_table, still_to_do, write_report
 from ..store import Store
@@ -19,7 +20,6 @@ from ..study import TrainedNetwork, best_device, trained_network
 from .audited import note_audit
 from .confused import note_confused
 from .model import best_method, median_run, model_of_run
-from .tables import frame, html_table
 
 COLUMNS = (
     *("method", "tier", "n", "mean", "low", "high", "difference", "diff_low", "diff_high", "new_low", "new_high"),
