@@ -99,9 +99,15 @@ class Mix(nn.Module):
             yield Mixed(target, _untouched(target))
             return
         mixed = Mixed(target, self.plan(target))
-        handle = module.register_forward_hook(lambda module, args, out: self.blend(out, mixed.plan))
-        try:
+        with self.carried_out(module, mixed.plan):
             yield mixed
+
+    @contextmanager
+    def carried_out(self, module: nn.Module, plan: MixPlan) -> Iterator[None]:
+        """Within the block, what `module` puts out is mixed by a plan that was made before."""
+        handle = module.register_forward_hook(lambda module, args, out: self.blend(out, plan))
+        try:
+            yield
         finally:
             handle.remove()
 

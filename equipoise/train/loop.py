@@ -15,6 +15,7 @@ from ..core import Batch, EquipoiseError, Spec
 from ..data import Features, Task, crops_of, normalize
 from ..models import FreshHead, FrozenBody, Network, create_model
 from ..models.create import head_factory
+from ..mixing import Mixed, MixPlan
 from ..models.pretraining import for_channels
 from ..norms import pull_towards_one
 from .ema import Average
@@ -95,6 +96,7 @@ class Run:
         self.network = network.to(self.device).to(memory_format=self.layout)  # type: ignore[call-overload]
         self.objective = Objective(built("loss"), built("weighting"), built("penalty")).to(self.device)
         self.mix = built("mix")
+        self.mix_plan: MixPlan | None = None
         if self.mix is not None:
             self.mix.to(self.device).generator = self.streams["mix"]
         self.sampler, self.augment = built("sampler"), built("augment")
@@ -150,7 +152,8 @@ class Run:
 
     def terms(self, batch: Batch) -> Terms:
         """What is minimised for this batch, unless the recipe has a procedure of its own."""
-        with self._mixing(*batch[:2]) as batch, self.precision():  # mixing
+        batch = self.mixed(batch)  # mixing
+        with self._mixing_inside(), self.precision():
             out = self.network.output(batch.inputs)  # models, norms
         return self.objective(out, batch, self.progress)  # losses · weighting + penalty
 
@@ -184,17 +187,25 @@ class Run:
         place = first + torch.arange(self.batch_here, device=self.device)
         return self.order[place], place
 
-    @contextmanager
-    def _mixing(self, inputs: Tensor, target: Tensor) -> Iterator[Batch]:
-        """The batch as the network and the objective see it, mixed at the input or, within the block, at a stage."""
+    def mixed(self, batch: Batch) -> Batch:
+        """The batch as the network and the objective see it; where a stage is mixed, `mix_plan` says how."""
         if self.mix is None:
-            yield Batch(inputs, target)
-        elif self.mix.site == "input":
-            mixed = self.mix(inputs, target)
-            yield mixed.batch(mixed.inputs)
-        else:
-            with self.mix.at(self.network.get_submodule(self.mix.site), target) as mixed:
-                yield mixed.batch(inputs)
+            return batch
+        if self.mix.site == "input":
+            mixed = self.mix(batch.inputs, batch.target)
+            return mixed.batch(mixed.inputs)
+        self.mix_plan = self.mix.plan(batch.target)
+        return Mixed(batch.target, self.mix_plan).batch(batch.inputs)
+
+    @contextmanager
+    def _mixing_inside(self) -> Iterator[None]:
+        """Within the block, what the stage of the mixing's site puts out is mixed."""
+        if self.mix is None or self.mix.site == "input":
+            yield
+            return
+        stage = self.network.get_submodule(self.mix.site)
+        with self.mix.carried_out(stage, self.mix_plan):
+            yield
 
     def precision(self) -> torch.autocast:
         """bf16 arithmetic in the network where the plan asks for it."""
@@ -259,8 +270,10 @@ class Run:
     # -- checkpoints -------------------------------------------------------------------------------------------------
 
     def state_dict(self) -> dict[str, Any]:
+        # a pack may hold the weights of several networks in one tensor, which would be saved whole
+        network = {name: value.clone() for name, value in self.network.state_dict().items()}
         return {
-            "network": self.network.state_dict(),
+            "network": network,
             "average": self.average and self.average.network.state_dict(),
             "optimizer": self.optimizer.state_dict(),
             "objective": self.objective.state_dict(),

@@ -18,6 +18,7 @@ from ..data.task import at_hand
 from .fit import Curves, Fitting, Stopped
 from .loop import Diverged, Run
 from .predict import predict_logits
+from .stacked.stack import stacks_of
 
 OF_THIS_THREAD = "thread_local"  # what loaders do in other threads does not concern a capture
 EAGER_STEPS = 3  # before a capture: they make what is made lazily (momentum buffers, convolution plans)
@@ -32,7 +33,10 @@ class Pack:
             raise ValueError(f"runs of a pack need as many steps an epoch each, not {sorted(lengths)}")
         self.runs = list(runs)
         (self.steps_per_epoch,) = lengths
-        self.streams = [torch.cuda.Stream(run.device) for run in runs]
+        self.streams = {id(run): torch.cuda.Stream(run.device) for run in runs}
+        self.stacks = stacks_of(runs)
+        stacked = {id(run) for stack in self.stacks for run in stack.runs}
+        self.others = [run for run in runs if id(run) not in stacked]
         self._eager_steps = 0
         self._step: torch.cuda.CUDAGraph | None = None
         self._evaluation: torch.cuda.CUDAGraph | None = None
@@ -44,10 +48,10 @@ class Pack:
             for run in self.runs:
                 run.feed.advance()
             if self._step is None:
-                self._side_by_side(Run.step)
+                self._step_of_all()
                 self._eager_steps += 1
                 if self._eager_steps == EAGER_STEPS:
-                    self._step, _ = self._captured(Run.step)
+                    self._step, _ = self._captured(self._step_of_all)
             else:
                 self._step.replay()
 
@@ -56,32 +60,42 @@ class Pack:
         if not any(len(run.task.valid) for run in self.runs):
             return [None] * len(self.runs)
         if not all(_is_capturable(run) for run in self.runs):
-            return self._side_by_side(_validation_logits)
+            return self._validation_logits()
         if self._evaluation is None:
-            self._side_by_side(_validation_logits)
-            self._evaluation, self._logits = self._captured(_validation_logits)
+            self._validation_logits()
+            self._evaluation, self._logits = self._captured(self._validation_logits)
         self._evaluation.replay()
         return self._logits
 
-    def _side_by_side(self, work: Callable[[Run], Any]) -> list[Any]:
+    def _step_of_all(self) -> None:
+        """One step of each run: those that are alike as one, the others each on its own stream."""
+        for stack in self.stacks:
+            stack.step(self._side_by_side)
+        self._side_by_side(Run.step, self.others)
+
+    def _validation_logits(self) -> list[Tensor | None]:
+        return self._side_by_side(_validation_logits, self.runs)
+
+    def _side_by_side(self, work: Callable[[Run], Any], runs: Sequence[Run]) -> list[Any]:
         """`work` for each run, on its own stream; the current stream goes on when all are done."""
         main, results = torch.cuda.current_stream(), []
-        for run, stream in zip(self.runs, self.streams, strict=True):
+        for run in runs:
+            stream = self.streams[id(run)]
             stream.wait_stream(main)
             with torch.cuda.stream(stream):
                 results.append(work(run))
-        for stream in self.streams:
-            main.wait_stream(stream)
+        for run in runs:
+            main.wait_stream(self.streams[id(run)])
         return results
 
-    def _captured(self, work: Callable[[Run], Any]) -> tuple[torch.cuda.CUDAGraph, list[Any]]:
+    def _captured(self, work: Callable[[], Any]) -> tuple[torch.cuda.CUDAGraph, Any]:
         graph = torch.cuda.CUDAGraph()
         for run in self.runs:
             for generator in run.streams.generators.values():
                 graph.register_generator_state(generator)
         torch.cuda.synchronize()
         with torch.cuda.graph(graph, capture_error_mode=OF_THIS_THREAD):
-            results = self._side_by_side(work)
+            results = work()
         return graph, results
 
 

@@ -1,0 +1,1 @@
+"""Runs whose networks are alike, trained as one network: a layer of all runs is one launch."""

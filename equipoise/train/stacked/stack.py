@@ -1,0 +1,228 @@
+"""Runs whose networks are alike, trained as one: the body of all in one launch a layer, heads and objectives each alone.
+
+A run's numbers do not depend on its company: every sum is taken in an order that knows of its own run alone.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from ...core import Batch, Output
+from ...models.networks.cifar_resnet import CifarResNet
+from ...norms import BatchGroupNorm2d, BatchNorm2d, GhostBatchNorm2d, GroupNorm2d
+from ...norms.kernels.groups import split_examples
+from ..loop import Run
+from .trunk import SIDE, STORED_CHANNELS, WIDTH, Layer, Trunk
+
+NORMS = (BatchNorm2d, GhostBatchNorm2d, BatchGroupNorm2d, GroupNorm2d)
+MOVING = {"running_mean": "mean", "running_square": "square", "square_rest": "rest", "running_var": "var"}
+OLDEST = (8, 0)  # compute capability that multiplies matrices of bf16
+
+SideBySide = Callable[[Callable[[Run], Any], Sequence[Run]], list[Any]]
+
+
+def why_not(run: Run) -> str | None:
+    """Why this run cannot be stacked, in a few words; None if it can."""
+    network, plan = run.network, run.plan
+    if run.device.type != "cuda" or torch.version.cuda is None or torch.cuda.get_device_capability(run.device) < OLDEST:
+        return "not on an NVIDIA GPU of compute capability 8.0 or later"
+    if plan.precision != "bf16":
+        return f"precision is {plan.precision}"
+    if plan.accumulate != 1 or run.procedure is not None or run.stage is not None:
+        return "its steps are not the plain ones"
+    if type(network) is not CifarResNet or network.width != WIDTH:
+        return "there are kernels for CIFAR ResNets of width 16 alone"
+    if tuple(run.task.train.images.shape[2:]) != (SIDE, SIDE) or run.task.train.images.shape[1] > STORED_CHANNELS:
+        return f"images are not {SIDE} × {SIDE} of up to {STORED_CHANNELS} channels"
+    if any(stage._forward_hooks or "forward" in stage.__dict__ for stage in network.modules()):
+        return "somebody looks into the network, or it is compiled"
+    if not all(p.requires_grad and p.dtype == torch.float32 for p in network.parameters()):
+        return "some of its weights are frozen"
+    return next((reason for layer in layers_of(network) if (reason := _no_norm(layer[1]))), None)
+
+
+def _no_norm(norm: nn.Module) -> str | None:
+    if type(norm) not in NORMS:
+        return f"there are no kernels for {type(norm).__name__}"
+    assert isinstance(norm, NORMS)
+    usual = norm.weight is not None and norm.bias is not None and norm.running_mean is not None
+    return None if usual and norm.momentum is not None and norm.track_running_stats else "its norms are unusual"
+
+
+def layers_of(network: nn.Module) -> list[tuple[nn.Conv2d, Any]]:
+    """Convolutions and the norms that follow them, in the order of the network."""
+    modules = [m for name in ("stem", "stage1", "stage2", "stage3") for m in network.get_submodule(name).modules()]
+    convolutions = [m for m in modules if isinstance(m, nn.Conv2d)]
+    norms = [m for m in modules if isinstance(m, nn.modules.batchnorm._NormBase)]
+    return list(zip(convolutions, norms, strict=True))
+
+
+def stacks_of(runs: Sequence[Run]) -> list[Stack]:
+    """Those that can be stacked, each with its like."""
+    alike: dict[tuple[int, ...], list[Run]] = defaultdict(list)
+    for run in runs:
+        if why_not(run) is None:
+            assert isinstance(run.network, CifarResNet)
+            alike[run.network.depth, run.task.train.images.shape[1], run.batch_size].append(run)
+    return [Stack(group) for group in alike.values()]
+
+
+class Stack:
+    """Takes the weights and moving averages of its runs' bodies into one tensor; the networks go on looking at it."""
+
+    def __init__(self, runs: Sequence[Run]) -> None:
+        self.runs = list(runs)
+        self.place = {id(run): i for i, run in enumerate(runs)}
+        first = runs[0]
+        assert isinstance(first.network, CifarResNet)
+        blocks = max(self._split(run, norm)[1] for run in runs for _, norm in layers_of(run.network)[:1])
+        channels = first.task.train.images.shape[1]
+        self.trunk = Trunk(first.network.depth, channels, len(runs), first.batch_size, blocks, first.device)
+        self.tracked = torch.zeros(len(runs), len(self.trunk.layers), dtype=torch.int64, device=first.device)
+        self.mixing = {run.mix.site for run in runs if run.mix is not None} & {"stem", "stage1", "stage2"}
+        self.mixed = {site: torch.empty_like(self._map(site)) for site in sorted(self.mixing)}
+        self.into = {site: torch.empty_like(self._map(site)) for site in sorted(self.mixing)}
+        self.last_gradient = torch.empty_like(self._map("stage3"))
+        self.gradients: dict[Tensor, Tensor] = {}  # of each parameter
+        for i, run in enumerate(runs):
+            self._take_over(run, i)
+
+    def _map(self, site: str) -> Tensor:
+        """What the part of that name puts out."""
+        return self.trunk.stem_map if site == "stem" else self.trunk.stages[int(site[-1]) - 1][-1].map
+
+    @staticmethod
+    def _split(run: Run, norm: Any) -> tuple[int, int]:
+        """Examples of a norm's block, and blocks of a batch."""
+        block = norm.block()
+        return split_examples(run.batch_size, block.examples, 2)  # any map has more than one value for each channel
+
+    # -- weights and moving averages ------------------------------------------------------------------------------------
+
+    @torch.no_grad()
+    def _take_over(self, run: Run, i: int) -> None:
+        for number, (layer, (convolution, norm)) in enumerate(
+            zip(self.trunk.layers, layers_of(run.network), strict=True)
+        ):
+            for parameter, at in (
+                (convolution.weight, layer.weight), (norm.weight, layer.gamma), (norm.bias, layer.beta)
+            ):  # fmt: skip
+                self._take_parameter(parameter, i, at)
+            self._take_averages(norm, layer, i)
+            self.tracked[i, number] = norm.num_batches_tracked
+            norm._buffers["num_batches_tracked"] = self.tracked[i, number]
+            layer.shared_channels[i] = layer.co // norm.block().groups
+            layer.epsilon[i] = norm.eps
+            self.trunk.rate[i] = norm.momentum
+            self.trunk.block_size[i] = self._split(run, norm)[0]
+
+    def _take_parameter(self, parameter: Tensor, i: int, at: int) -> None:
+        layout = torch.channels_last if parameter.dim() == 4 else torch.contiguous_format
+        assert parameter.is_contiguous(memory_format=layout), "its values lie as the kernels read them"
+        shape = parameter.size(), parameter.stride()
+        here, gradient = (
+            rows[i].as_strided(*shape, rows[i].storage_offset() + at)
+            for rows in (self.trunk.parameters, self.trunk.gradients)
+        )
+        here.copy_(parameter)
+        parameter.data = here
+        self.gradients[parameter] = gradient
+
+    def _take_averages(self, norm: Any, layer: Layer, i: int) -> None:
+        for name, moving in MOVING.items():
+            if name in norm._buffers:
+                start = layer.before * len(self.runs) + i * layer.co
+                here = self.trunk.moving[moving][start : start + layer.co]
+                here.copy_(norm._buffers[name])
+                norm._buffers[name] = here
+
+    # -- the step ---------------------------------------------------------------------------------------------------------
+
+    def step(self, side_by_side: SideBySide) -> None:
+        """One step of all runs."""
+        trunk, runs = self.trunk, self.runs
+        batches = dict(zip(map(id, runs), side_by_side(self._begin, runs), strict=True))
+        trunk.start()
+        given, blended = self._forward(side_by_side, batches)
+        losses = side_by_side(lambda run: self._end(run, batches[id(run)]), runs)
+        self._backward(side_by_side, given, blended)
+        side_by_side(lambda run: self._update(run, losses[self.place[id(run)]]), runs)
+
+    def _begin(self, run: Run) -> Batch:
+        """The run's next batch, its images where the trunk reads them."""
+        (batch,) = run.parts()
+        batch = run.mixed(batch)
+        channels = batch.inputs.shape[1]
+        self.trunk.images_in[self.place[id(run)]][..., :channels].copy_(batch.inputs.permute(0, 2, 3, 1))
+        return batch
+
+    def _forward(self, side_by_side: SideBySide, batches: dict[int, Batch]) -> tuple[dict[str, Tensor], dict[str, Any]]:
+        """Through all stages; what each was given, and how it was mixed."""
+        self.tracked += 1
+        given: dict[str, Tensor] = {}
+        blended: dict[str, Any] = {}
+        x = self.trunk.stem_forward()
+        for number, site in enumerate(("stem", "stage1", "stage2")):
+            if site in self.mixing:
+                blended[site] = side_by_side(lambda run, site=site: self._mix(run, site), self.runs)  # type: ignore[misc]
+                x = self.mixed[site]
+            given[site] = x
+            x = self.trunk.stage_forward(number, x)
+        self.trunk.move_averages()
+        return given, blended
+
+    def _mix(self, run: Run, site: str) -> tuple[Tensor, Tensor] | None:
+        """What one run's next stage is given, into its place; what was mixed, and the result, where something was."""
+        i = self.place[id(run)]
+        if run.mix is None or run.mix.site != site:
+            self.mixed[site][i].copy_(self._map(site)[i])
+            return None
+        leaf = self._map(site)[i].permute(0, 3, 1, 2).detach().requires_grad_()
+        with run.precision():
+            mixed = run.mix.blend(leaf, run.mix_plan)
+        self.mixed[site][i].copy_(mixed.detach().permute(0, 2, 3, 1))
+        return leaf, mixed
+
+    def _end(self, run: Run, batch: Batch) -> Tensor:
+        """Head and objective, forward and backward; the loss."""
+        i, network = self.place[id(run)], run.network
+        leaf = self._map("stage3")[i].permute(0, 3, 1, 2).detach().requires_grad_()
+        with run.precision():
+            x = run.mix.blend(leaf, run.mix_plan) if run.mix is not None and run.mix.site == "stage3" else leaf
+            features = network.features_of(x)
+            out = Output(network.head(features), features, x)
+        run.gradients.add(run.objective(out, batch, run.progress))
+        assert leaf.grad is not None
+        self.last_gradient[i].copy_(leaf.grad.permute(0, 2, 3, 1))
+        return run.gradients.take()
+
+    def _backward(self, side_by_side: SideBySide, given: dict[str, Tensor], blended: dict[str, Any]) -> None:
+        trunk = self.trunk
+        trunk.end_backward(2, self.last_gradient)
+        for number, site in reversed(list(enumerate(given))):
+            trunk.stage_backward(number, given[site], into=self.into.get(site))
+            if site in self.mixing:
+                side_by_side(lambda run, site=site: self._unmix(run, site, blended[site]), self.runs)  # type: ignore[misc]
+                trunk.end_backward(number - 1, self.into[site])
+        trunk.stem_backward()
+        trunk.finish()
+
+    def _unmix(self, run: Run, site: str, blended: list[tuple[Tensor, Tensor] | None]) -> None:
+        """From the gradient of what was mixed to that of what it was mixed from, in place."""
+        i = self.place[id(run)]
+        if (pair := blended[i]) is not None:
+            leaf, mixed = pair
+            gradient = self.into[site][i].permute(0, 3, 1, 2)
+            (back,) = torch.autograd.grad(mixed, leaf, gradient)
+            self.into[site][i].copy_(back.permute(0, 2, 3, 1))
+
+    def _update(self, run: Run, loss: Tensor) -> None:
+        for convolution, norm in layers_of(run.network):
+            for parameter in (convolution.weight, norm.weight, norm.bias):
+                parameter.grad = self.gradients[parameter]
+        run.update(loss)

@@ -1,0 +1,455 @@
+"""The body of a CIFAR ResNet for all runs of a pack: buffers on the device, and the launches of a step.
+
+A map is stored as its convolution leaves it (`Layer.out`); who reads it applies the norm and the ReLU. So a layer is a
+convolution and its norm's few numbers: forward, the convolution with the sums for its norm; backward, the gradient of
+its weights and that of its input, again with the sums for the norm before.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from .compile import Program
+
+SOURCE = Path(__file__).with_name("trunk.cu")
+SIDE, WIDTH = 32, 16  # of the images, channels of the first stage
+UNIT = 64  # pixels whose sums are taken together
+STORED_CHANNELS = 4  # of an image
+PADDED_CHANNELS = 16  # that a convolution reads of an image
+THREADS = 256
+NORM_THREADS = 512  # the same for all packs: it decides in which order sums are added
+
+
+class _Source(ctypes.Structure):
+    _fields_ = (("x", ctypes.c_void_p), ("y", ctypes.c_void_p), ("factors", ctypes.c_void_p))
+
+
+class _Blocks(ctypes.Structure):
+    _fields_ = (("size", ctypes.c_void_p), ("most", ctypes.c_int))
+
+
+class _Target(ctypes.Structure):
+    _fields_ = tuple(
+        (name, ctypes.c_void_p) for name in ("out", "sums", "shift", "behind", "factors", "map", "shortcut")
+    )
+
+
+class _Norms(ctypes.Structure):
+    _fields_ = (
+        ("blocks", _Blocks),
+        *((name, ctypes.c_void_p) for name in ("channels", "epsilon", "gamma", "beta")),
+        ("row", ctypes.c_longlong),
+    )
+
+
+def _of(structure: type[ctypes.Structure], *tensors: Tensor | None) -> ctypes.Structure:
+    return structure(*(None if t is None else t.data_ptr() for t in tensors))
+
+
+@dataclass
+class Layer:
+    """A convolution and the norm after it: shapes, places in a run's row of parameters, and what a step keeps."""
+
+    ci: int  # channels that come in, an image's padded
+    co: int
+    side: int  # of what goes out
+    stride: int
+    weight: int  # places in a row of parameters
+    gamma: int
+    beta: int
+    taken: int  # channels of its input that its weights are for
+    before: int  # channels of the norms before it
+    out: Tensor = field(init=False)  # (run, image, row, column, channel) of the convolution
+    gradient: Tensor = field(init=False)  # behind the norm
+    shift: Tensor = field(init=False)  # (run, channel): the moving means
+    forward_weights: Tensor = field(init=False)
+    backward_weights: Tensor = field(init=False)
+    factors: Tensor = field(init=False)  # (run, block, channel, 2)
+    statistics: Tensor = field(init=False)  # (run, block, channel, 4)
+    gradient_factors: Tensor = field(init=False)  # (run, block, channel, 4)
+    affine: Tensor = field(init=False)  # (run, block, channel, 2)
+    shared_channels: Tensor = field(init=False)  # (run,): how many share a statistic
+    epsilon: Tensor = field(init=False)  # (run,)
+
+    @property
+    def pixels(self) -> int:
+        return self.side * self.side
+
+    @property
+    def weights(self) -> int:
+        return 9 * self.ci * self.co
+
+
+@dataclass
+class Block:
+    """Two layers around which the shortcut goes. `map` is what it puts out."""
+
+    first: Layer
+    second: Layer
+    map: Tensor = field(init=False)
+
+    @property
+    def changes(self) -> bool:
+        return self.first.stride == 2
+
+
+class _Warps(NamedTuple):
+    """Of a thread block of a convolution: units, warps that share the channels of each, and how many thread blocks a
+    processor is to hold."""
+
+    units: int
+    share: int
+    resident: int = 1
+
+
+class _Parts(NamedTuple):
+    """How the gradient of a convolution's weights is cut up: rows and images of a part; channels of the output in a
+    thread block, of the input in a warp; warps that share pixels; thread blocks that a processor is to hold, and all."""
+
+    rows: int
+    images: int
+    co: int
+    wide: int
+    split: int
+    resident: int
+    blocks: int
+
+    def threads(self, layer: Layer) -> int:
+        return self.co // 16 * (layer.ci // self.wide) * 3 * self.split * 32
+
+
+# What was fastest on an H200. By channels that are read, side of what is made, stride:
+_WARPS = {
+    (16, 32, 1): _Warps(4, 1, 6),
+    (32, 32, 1): _Warps(4, 1, 6),
+    (16, 16, 2): _Warps(2, 1),
+    (32, 16, 1): _Warps(2, 1, 8),
+    (64, 16, 1): _Warps(4, 1, 3),
+    (32, 8, 2): _Warps(1, 2),
+    (64, 8, 1): _Warps(1, 2, 8),
+}
+_PARTS = {  # by channels in, channels out
+    (16, 16): _Parts(8, 1, 16, 16, 1, 5, 80),
+    (16, 32): _Parts(8, 1, 32, 16, 1, 3, 64),
+    (32, 32): _Parts(16, 1, 32, 32, 1, 2, 32),
+    (32, 64): _Parts(8, 1, 64, 32, 1, 1, 32),
+    (64, 64): _Parts(8, 1, 32, 64, 1, 2, 16),
+}
+
+
+def _forward(layer: Layer, mode: str) -> tuple[str, _Warps]:
+    return _convolution(mode, "WITH_MOMENTS", layer.ci, layer.co, layer.side, layer.stride, 1, 0)
+
+
+def _backward(layer: Layer, store: str, shortcut: int) -> tuple[str, _Warps]:
+    side = layer.side * layer.stride
+    return _convolution("GRADIENT", store, layer.co, layer.ci, side, 1, layer.stride, shortcut)
+
+
+def _convolution(
+    mode: str, store: str, ci: int, co: int, side: int, stride: int, spread: int, shortcut: int
+) -> tuple[str, _Warps]:
+    """The kernel's name, and its warps."""
+    warps = _WARPS[ci, side, stride]
+    shape = f"{ci}, {co}, {side}, {stride}, {spread}, {shortcut}, {', '.join(map(str, warps))}"
+    return f"convolution<{mode}, {store}, {shape}>", warps
+
+
+def _weights(layer: Layer, mode: str) -> str:
+    cut = _PARTS[layer.ci, layer.co]
+    shape = f"{layer.ci}, {cut.co}, {layer.co}, {layer.side}, {layer.stride}"
+    return f"weight_gradient<{mode}, {shape}, {cut.rows}, {cut.images}, {cut.wide}, {cut.split}, {cut.resident}>"
+
+
+def _end(layer: Layer, shortcut: int) -> str:
+    return f"block_end<{layer.co}, {layer.side}, {shortcut}>"
+
+
+class Trunk:
+    """stem, stage1, stage2 and stage3 of `runs` networks, for batches of `images`.
+
+    `parameters` and `gradients` (run, P) are the rows of the networks' weights. `images_in` is filled by the caller,
+    then come `forward`, stage by stage, and `backward` in turn; `maps` and `map_gradients` are what goes between.
+    """
+
+    def __init__(
+        self, depth: int, in_channels: int, runs: int, images: int, blocks: int, device: torch.device
+    ) -> None:
+        self.runs, self.images, self.most_blocks, self.device = runs, images, blocks, device
+        self.in_channels = in_channels
+        self._lay_out(depth)
+        self._allocate()
+        self._tables()
+        self.program = Program(SOURCE, self._names(), device)
+        self._aside = torch.cuda.Stream(device)  # gradients of weights: nothing waits for them before `finish`
+
+    # -- what there is ------------------------------------------------------------------------------------------------
+
+    def _lay_out(self, depth: int) -> None:
+        self.layers: list[Layer] = []
+        self._place = self._channels = 0
+
+        def layer(ci: int, co: int, side: int, stride: int, taken: int | None = None) -> Layer:
+            taken = ci if taken is None else taken
+            weight, gamma = self._place, self._place + 9 * taken * co
+            made = Layer(ci, co, side, stride, weight, gamma, gamma + co, taken, self._channels)
+            self._place, self._channels = gamma + 2 * co, self._channels + co
+            self.layers.append(made)
+            return made
+
+        self.stem = layer(PADDED_CHANNELS, WIDTH, SIDE, 1, self.in_channels)
+        self.stages: list[list[Block]] = []
+        channels, side = WIDTH, SIDE
+        for width in (WIDTH, 2 * WIDTH, 4 * WIDTH):
+            stage = []
+            for i in range((depth - 2) // 6):
+                stride = 2 if i == 0 and width != WIDTH else 1
+                side //= stride
+                stage.append(Block(layer(channels, width, side, stride), layer(width, width, side, 1)))
+                channels = width
+            self.stages.append(stage)
+        self.row = self._place
+
+    def _allocate(self) -> None:
+        runs, images, most, channels = self.runs, self.images, self.most_blocks, self._channels
+
+        def floats(*shape: int) -> Tensor:
+            return torch.zeros(shape, dtype=torch.float32, device=self.device)
+
+        def maps(side: int, c: int) -> Tensor:
+            return torch.zeros((runs, images, side, side, c), dtype=torch.bfloat16, device=self.device)
+
+        self.parameters, self.gradients = floats(runs, self.row), floats(runs, self.row)
+        self.moving = {name: floats(runs * channels) for name in ("mean", "square", "rest", "var")}
+        self.rate, self.block_size = floats(runs), torch.full((runs,), images, dtype=torch.int32, device=self.device)
+        self.images_in = maps(SIDE, STORED_CHANNELS)
+        per_channel = {"factors": 2, "statistics": 4, "gradient_factors": 4, "affine": 2}
+        self.per_channel = {name: floats(channels * runs * most * n) for name, n in per_channel.items()}
+        weights = sum(layer.weights for layer in self.layers)
+        self.fragments = torch.zeros((2, runs * weights), dtype=torch.bfloat16, device=self.device)
+        at = 0
+        for layer in self.layers:
+            layer.out, layer.gradient = maps(layer.side, layer.co), maps(layer.side, layer.co)
+            layer.shift = self.moving["mean"][layer.before * runs :][: runs * layer.co].view(runs, layer.co)
+            for name, n in per_channel.items():
+                first = layer.before * runs * most * n
+                part = self.per_channel[name][first : first + layer.co * runs * most * n]
+                setattr(layer, name, part.view(runs, most, layer.co, n))
+            size = runs * layer.weights
+            layer.forward_weights, layer.backward_weights = self.fragments[:, at : at + size]
+            at += size
+            layer.shared_channels = torch.ones(runs, dtype=torch.int32, device=self.device)
+            layer.epsilon = torch.full((runs,), 1e-5, device=self.device)
+        self.stem_map = maps(SIDE, WIDTH)
+        for stage in self.stages:
+            for block in stage:
+                block.map = maps(block.second.side, block.second.co)
+        self._parts = 0  # of an image, whose sums are in `sums`
+        self.sums = floats(runs * images * SIDE * SIDE // UNIT * WIDTH * 2)
+        self.parts = floats(max(runs * _PARTS[layer.ci, layer.co].blocks * layer.weights for layer in self.layers))
+
+    def _tables(self) -> None:
+        """What the kernels that serve all layers at once want to know, as their structures in trunk.cu have it."""
+        channels = [
+            (layer.gamma + c, layer.beta + c, layer.before | c << 32, layer.co | layer.pixels << 32)
+            for layer in self.layers
+            for c in range(layer.co)
+        ]
+        self._channel_table = torch.tensor(channels, dtype=torch.int64, device=self.device)
+        weights, at, fragments = [], 0, 0
+        whole = self.fragments.shape[1]
+        for layer in self.layers:
+            size = layer.weights
+            shape = (layer.taken | layer.co << 32, layer.ci | fragments << 32)
+            weights.append((layer.weight, at, whole + at, *shape))
+            at, fragments = at + self.runs * size, fragments + size // (32 * 4)
+        self._weight_table = torch.tensor(weights, dtype=torch.int64, device=self.device)
+        self._fragment_lanes = fragments * 32
+
+    def _names(self) -> list[str]:
+        names = {_forward(self.stem, "IMAGE")[0], _weights(self.stem, "IMAGE"), _end(self.stem, 0)}
+        names |= {"add_parts", "move_averages", "add_affine", "arrange_weights"}
+        for layer in self.layers:
+            names |= {f"norm_forward<{layer.co}>", f"norm_backward<{layer.co}>"}
+        for number, stage in enumerate(self.stages):
+            for block in stage:
+                first, second = block.first, block.second
+                shortcut = first.ci
+                names |= {_forward(first, "AS_IT_IS")[0], _forward(second, "NORMALIZED")[0], _end(second, shortcut)}
+                names |= {_weights(first, "AS_IT_IS"), _weights(second, "NORMALIZED")}
+                names |= {_backward(second, "THROUGH_RELU", 0)[0]}
+                names |= {_backward(first, store, first.co)[0] for store in ("TO_BLOCK_BEFORE", "TO_MAP")}
+            names |= {self._gradient_of_end(number)[0]}
+        names |= {self._gradient_of_end(-1)[0]}
+        return sorted(names)
+
+    # -- launches -----------------------------------------------------------------------------------------------------
+
+    @property
+    def _blocks(self) -> ctypes.Structure:
+        return _Blocks(self.block_size.data_ptr(), self.most_blocks)
+
+    def _norms(self, layer: Layer) -> ctypes.Structure:
+        gamma, beta = (self.parameters[:, place:].data_ptr() for place in (layer.gamma, layer.beta))
+        tensors = layer.shared_channels.data_ptr(), layer.epsilon.data_ptr()
+        return _Norms(self._blocks, *tensors, gamma, beta, self.row)
+
+    def _convolve(
+        self, kernel: tuple[str, _Warps], source: ctypes.Structure, target: ctypes.Structure, weights: Tensor, side: int
+    ) -> None:
+        name, warps = kernel
+        self._parts = side * side // UNIT // warps.units
+        threads = 32 * warps.units * warps.share
+        grid = self.images * self._parts, self.runs
+        self.program.launch(name, grid, threads, source, target, weights, self._blocks, self.images)
+
+    def _norm_forward(self, layer: Layer) -> None:
+        self.program.launch(
+            f"norm_forward<{layer.co}>", (self.most_blocks, self.runs), NORM_THREADS,
+            self.sums, layer.shift, self._norms(layer), layer.factors, layer.statistics,
+            self.images, layer.pixels, self._parts,
+        )  # fmt: skip
+
+    def _norm_backward(self, layer: Layer) -> None:
+        self.program.launch(
+            f"norm_backward<{layer.co}>", (self.most_blocks, self.runs), NORM_THREADS,
+            self.sums, layer.shift, self._norms(layer), layer.statistics, layer.gradient_factors, layer.affine,
+            self.images, layer.pixels, self._parts,
+        )  # fmt: skip
+
+    def _layer_forward(self, layer: Layer, mode: str, source: ctypes.Structure) -> None:
+        target = _of(_Target, layer.out, self.sums, layer.shift, None, None, None, None)
+        self._convolve(_forward(layer, mode), source, target, layer.forward_weights, layer.side)
+        self._norm_forward(layer)
+
+    def _block_end(self, layer: Layer, shortcut: Tensor | None, out: Tensor, channels: int) -> None:
+        threads = self.images * layer.pixels * layer.co // 8
+        self.program.launch(
+            _end(layer, channels), (-(-threads // THREADS), self.runs), THREADS,
+            _of(_Source, layer.out, None, layer.factors), shortcut if shortcut is not None else ctypes.c_void_p(), out,
+            self._blocks, self.images,
+        )  # fmt: skip
+
+    # -- the step -----------------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """The weights as the convolutions want them."""
+        self.program.launch(
+            "arrange_weights", (-(-self._fragment_lanes // THREADS), self.runs), THREADS,
+            self._weight_table, len(self._weight_table), self.parameters, self.fragments,
+            ctypes.c_longlong(self.row), self._fragment_lanes,
+        )  # fmt: skip
+
+    def stem_forward(self) -> Tensor:
+        self._layer_forward(self.stem, "IMAGE", _of(_Source, self.images_in, None, None))
+        self._block_end(self.stem, None, self.stem_map, 0)
+        return self.stem_map
+
+    def stage_forward(self, number: int, x: Tensor) -> Tensor:
+        for block in self.stages[number]:
+            self._layer_forward(block.first, "AS_IT_IS", _of(_Source, x, None, None))
+            self._layer_forward(
+                block.second, "NORMALIZED", _of(_Source, block.first.out, None, block.first.factors)
+            )
+            self._block_end(block.second, x, block.map, block.first.ci)
+            x = block.map
+        return x
+
+    def move_averages(self) -> None:
+        """One step of the moving averages of all norms."""
+        self.program.launch(
+            "move_averages", (-(-self._channels // 128), self.runs), 128,
+            self._channel_table, self._channels, self.per_channel["statistics"], self._blocks, self.rate,
+            *self.moving.values(), self.images,
+        )  # fmt: skip
+
+    def end_backward(self, number: int, gradient: Tensor) -> None:
+        """From the gradient of what a stage puts out, the stem being number -1, to that behind its last norm."""
+        layer, map = self._last(number)
+        name, warps = self._gradient_of_end(number)
+        self._parts = layer.pixels // UNIT // warps.units
+        self.program.launch(
+            name, (self.images * self._parts, self.runs), 32 * warps.units,
+            gradient, map, layer.out, layer.shift, layer.gradient, self.sums,
+        )  # fmt: skip
+
+    def _last(self, number: int) -> tuple[Layer, Tensor]:
+        """The last layer of a stage, and what the stage puts out."""
+        return (self.stages[number][-1].second, self.stages[number][-1].map) if number >= 0 else (self.stem, self.stem_map)
+
+    def _gradient_of_end(self, number: int) -> tuple[str, _Warps]:
+        """Its sums are taken as the convolution after it takes them where nothing is between: by as many warps."""
+        layer, _ = self._last(number)
+        after = self.stages[number + 1][0].first if number + 1 < len(self.stages) else layer
+        _, warps = _backward(after, "TO_BLOCK_BEFORE", after.co)
+        return f"gradient_of_end<{layer.co}, {layer.side}, {warps.units}>", warps
+
+    def stage_backward(self, number: int, x: Tensor, *, into: Tensor | None) -> None:
+        """From the gradient behind the stage's last norm to that behind the norm before the stage, or, with `into`,
+        that of `x`, the stage's input."""
+        stage = self.stages[number]
+        for i in reversed(range(len(stage))):
+            block = stage[i]
+            given = x if i == 0 else stage[i - 1].map
+            self._norm_backward(block.second)
+            behind_first = _of(_Source, block.first.out, None, block.first.factors)
+            self._weight_gradient(block.second, "NORMALIZED", behind_first)
+            target = _of(
+                _Target, block.first.gradient, self.sums, block.first.shift, block.first.out, block.first.factors,
+                None, None,
+            )  # fmt: skip
+            self._input_gradient(block.second, "THROUGH_RELU", 0, target)
+            self._norm_backward(block.first)
+            self._weight_gradient(block.first, "AS_IT_IS", _of(_Source, given, None, None))
+            if i == 0 and into is not None:
+                target = _of(_Target, into, None, None, None, None, None, block.second.gradient)
+                self._input_gradient(block.first, "TO_MAP", block.first.co, target)
+            else:
+                last = stage[i - 1].second if i else self._last(number - 1)[0]
+                target = _of(
+                    _Target, last.gradient, self.sums, last.shift, last.out, None, given, block.second.gradient
+                )
+                self._input_gradient(block.first, "TO_BLOCK_BEFORE", block.first.co, target)
+
+    def stem_backward(self) -> None:
+        self._norm_backward(self.stem)
+        self._weight_gradient(self.stem, "IMAGE", _of(_Source, self.images_in, None, None))
+
+    def finish(self) -> None:
+        """The gradients of γ and β; those of the weights are there too."""
+        torch.cuda.current_stream().wait_stream(self._aside)
+        self.program.launch(
+            "add_affine", (-(-self._channels // 128), self.runs), 128,
+            self._channel_table, self._channels, self.per_channel["affine"], self._blocks, self.gradients,
+            self.images, ctypes.c_longlong(self.row),
+        )  # fmt: skip
+
+    def _input_gradient(self, layer: Layer, store: str, shortcut: int, target: ctypes.Structure) -> None:
+        source = _of(_Source, layer.gradient, layer.out, layer.gradient_factors)
+        side = layer.side * layer.stride
+        self._convolve(_backward(layer, store, shortcut), source, target, layer.backward_weights, side)
+
+    def _weight_gradient(self, layer: Layer, mode: str, source: ctypes.Structure) -> None:
+        self._aside.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(self._aside):
+            self._weight_gradient_aside(layer, mode, source)
+
+    def _weight_gradient_aside(self, layer: Layer, mode: str, source: ctypes.Structure) -> None:
+        parts = _PARTS[layer.ci, layer.co]
+        behind = _of(_Source, layer.gradient, layer.out, layer.gradient_factors)
+        self.program.launch(
+            _weights(layer, mode), (parts.blocks, self.runs, layer.co // parts.co), parts.threads(layer),
+            source, behind, self.parts, self._blocks, self.images,
+        )  # fmt: skip
+        size = layer.weights
+        self.program.launch(
+            "add_parts", (-(-size // THREADS), self.runs), THREADS,
+            self.parts, self.gradients, parts.blocks, size, layer.ci, layer.taken,
+            ctypes.c_longlong(self.row), ctypes.c_longlong(layer.weight),
+        )  # fmt: skip
