@@ -13,6 +13,7 @@ from .profile import StepTimes, profile_step
 from .recipe import DIALS, Mistakes, Recipe, TaskChoice
 from .repeatable import choose_convolutions
 from .team import ALONE, Processes, Team
+from .stacked import why_not_stacked
 
 __all__ = [
     "ALONE",
@@ -42,4 +43,5 @@ __all__ = [
     "predict",
     "profile_step",
     "untrained_network",
+    "why_not_stacked",
 ]

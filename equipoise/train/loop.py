@@ -13,9 +13,9 @@ from torch import Tensor
 
 from ..core import Batch, EquipoiseError, Spec
 from ..data import Features, Task, crops_of, normalize
+from ..mixing import Mixed, MixPlan
 from ..models import FreshHead, FrozenBody, Network, create_model
 from ..models.create import head_factory
-from ..mixing import Mixed, MixPlan
 from ..models.pretraining import for_channels
 from ..norms import pull_towards_one
 from .ema import Average

@@ -1,7 +1,8 @@
-"""Several runs side by side on one GPU: the steps of all in one captured graph, each run on a stream of its own.
+"""Several runs side by side on one GPU: the steps of all in one captured graph.
 
-One small network leaves a GPU idle most of the time; many at once fill it. A step waits for nothing on the host, so it
-is captured once and replayed. Each run has its own random streams, registered with the graph, so that what a run comes
+One small network leaves a GPU idle most of the time; many at once fill it. Runs whose networks are alike are trained as
+one network (`stacked`), others each on a stream of its own. A step waits for nothing on the host, so it is captured
+once and replayed. Each run has its own random streams, registered with the graph, so that what a run comes
 to does not depend on its company.
 """
 
@@ -18,7 +19,7 @@ from ..data.task import at_hand
 from .fit import Curves, Fitting, Stopped
 from .loop import Diverged, Run
 from .predict import predict_logits
-from .stacked.stack import stacks_of
+from .stacked import stacks_of
 
 OF_THIS_THREAD = "thread_local"  # what loaders do in other threads does not concern a capture
 EAGER_STEPS = 3  # before a capture: they make what is made lazily (momentum buffers, convolution plans)

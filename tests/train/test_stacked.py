@@ -8,7 +8,7 @@ import torch
 
 from equipoise.data import Split, Task
 from equipoise.train import Diverged, Fitting, Pack, Recipe, Run, Stopped, choose_convolutions, fit_pack
-from equipoise.train.stacked.stack import why_not
+from equipoise.train.stacked import why_not_stacked
 
 CLASSES = 5
 COMMON = {"model": "cifar_resnet(depth=8)", "epochs": 2, "batch_size": 24, "precision": "bf16", "lr": 0.02}
@@ -44,7 +44,7 @@ def accuracy(logits: torch.Tensor, labels: torch.Tensor) -> dict[str, float]:
 
 
 def test_what_cannot_be_stacked_is_said():
-    assert "GPU" in why_not(a_run({}, "cpu"))
+    assert "GPU" in why_not_stacked(a_run({}, "cpu"))
 
 
 gpu = [
@@ -75,13 +75,13 @@ class TestOnGpu:
         ],
     )
     def test_reasons(self, options, task, reason):
-        assert reason in why_not(a_run(options, task=task))
+        assert reason in why_not_stacked(a_run(options, task=task))
 
     def test_a_run_does_not_depend_on_its_company(self, repeatable):
         together = fit_pack([Fitting(a_run(options), accuracy) for options in METHODS])
         doubled = fit_pack([Fitting(a_run(options), accuracy) for options in METHODS * 2])
         for i, options in enumerate(METHODS):
-            assert why_not(a_run(options)) is None, options
+            assert why_not_stacked(a_run(options)) is None, options
             (alone,) = fit_pack([Fitting(a_run(options), accuracy)])
             for curves in (together[i], doubled[i], doubled[i + len(METHODS)]):
                 for name in alone:
@@ -129,9 +129,8 @@ class TestOnGpu:
         whole = fit_pack([Fitting(a_run({**options, "epochs": 4}), accuracy) for options in chosen])
 
         def fittings():
-            return [
-                Fitting(a_run({**options, "epochs": 4}), accuracy, tmp_path / str(i)) for i, options in enumerate(chosen)
-            ]
+            runs = [a_run({**options, "epochs": 4}) for options in chosen]
+            return [Fitting(run, accuracy, tmp_path / str(i)) for i, run in enumerate(runs)]
 
         calls = iter([False, True])
         with pytest.raises(Stopped):

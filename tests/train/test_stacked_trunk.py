@@ -126,7 +126,10 @@ def test_norms(trunk) -> None:
             share = int(layer.shared_channels[run])
             for b, part in enumerate(wide(layer.out[run]).split(int(trunk.block_size[run]))):
                 groups = part.transpose(0, 1).reshape(layer.co // share, -1)
-                mean, var = (f(1).repeat_interleave(share) for f in (groups.mean, lambda d: groups.var(d, correction=0)))
+                mean, var = (
+                    groups.mean(1).repeat_interleave(share),
+                    groups.var(1, correction=0).repeat_interleave(share),
+                )
                 gamma, beta = (trunk.parameters[run, at : at + layer.co].double() for at in (layer.gamma, layer.beta))
                 s = gamma / (var + 1e-5).sqrt()
                 close(layer.factors[run, b], torch.stack([s, beta - s * mean], -1), 1e-4)

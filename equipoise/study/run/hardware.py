@@ -22,12 +22,12 @@ from ...core import known
 from ...data import Task
 from ...models import create_model
 from ...store import Store
-from ...train import LAYOUTS, Pack, Recipe, Run, fastest_layout
+from ...train import LAYOUTS, Pack, Recipe, Run, fastest_layout, why_not_stacked
 from .child import Failed
 from .machine import found_once
 
 FILE = "engine.json"
-PACK_SIZES = (1, 4, 8)
+PACK_SIZES = (1, 4, 8, 16)
 WORTH_IT = 1.05  # times the images per second of the smaller pack
 SHORT_STUDY = 60.0  # seconds; measuring more than the first pack would take as long as it saves
 MEMORY_SHARE = 0.8  # of what is free
@@ -114,7 +114,7 @@ def _measured_rate(recipe: Recipe, size: int, task: Task, compiled: bool) -> tup
     torch.cuda.reset_peak_memory_stats()
     runs = [Run(replace(recipe, seed=recipe.seed + i), task, task.train.labels.device) for i in range(size)]
     for run in runs:
-        if compiled:
+        if compiled and why_not_stacked(run) is not None:
             run.compile()
         run.begin_epoch(0)
     pack, steps = Pack(runs), min(20, len(runs[0].rates))

@@ -5,10 +5,12 @@ from __future__ import annotations
 import platform
 import time
 import traceback
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import lru_cache, partial
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +27,19 @@ from ...core.progress import silent
 from ...data import DataError, Source, Task, load_task
 from ...data.task import at_hand
 from ...store import Damaged, Record, Store, explained, now
-from ...train import Diverged, Fitting, Recipe, Run, Stopped, TaskChoice, embedded, fit_one, fit_pack, predict
+from ...train import (
+    Diverged,
+    Fitting,
+    Recipe,
+    Run,
+    Stopped,
+    TaskChoice,
+    embedded,
+    fit_one,
+    fit_pack,
+    predict,
+    why_not_stacked,
+)
 from .child import Failed, ask
 from .hardware import choose_layouts, device_name, layout_of, measured_layout, pack_size
 from .how import How
@@ -146,21 +160,24 @@ def loads_of(jobs: Iterable[Job], device: torch.device, most: int) -> list[list[
     """What a worker is given at a time: on a CPU one job, on a GPU up to `most` that train side by side.
 
     Only trainings of the same data, batch size and length go together. A procedure decides on the host what a step
-    does, so it cannot be captured and goes alone.
+    does, so it cannot be captured and goes alone. Packs are even: a last small one would leave the GPU idle.
     """
-    loads: list[list[Job]] = []
-    open_loads: dict[Any, list[Job]] = {}
-    for job in jobs:
+    if device.type == "cpu":
+        return [[job] for job in jobs]
+    alike: dict[Any, list[Job]] = defaultdict(list)
+    for number, job in enumerate(jobs):
         recipe = job.training
-        alike = (recipe.task, recipe.plan.batch_size, recipe.plan.epochs)
-        load = open_loads.get(alike)
-        if device.type == "cpu" or recipe.procedure or load is None or len(load) >= most:
-            load = []
-            loads.append(load)
-            if not recipe.procedure:
-                open_loads[alike] = load
-        load.append(job)
-    return loads
+        alike[number if recipe.procedure else (recipe.task, recipe.plan.batch_size, recipe.plan.epochs)].append(job)
+    return [load for group in alike.values() for load in _evenly(group, most)]
+
+
+def _evenly(jobs: list[Job], most: int) -> Iterator[list[Job]]:
+    """As few parts as have no more than `most`, the first ones of one more where it must be."""
+    parts = -(-len(jobs) // most)
+    least, more = divmod(len(jobs), parts)
+    rest = iter(jobs)
+    for part in range(parts):
+        yield list(islice(rest, least + (part < more)))
 
 
 def _recorded(store: Store, recipe: Recipe, work: Callable[[], None], device: torch.device) -> None:
@@ -197,7 +214,7 @@ def fitting_of(recipe: Recipe, store: Store, how: How) -> Fitting:
     task = task_of(recipe, store, how.device)
     weights = load_weights(how.team.told(lambda: _parents_weights(recipe, store))) if recipe.parent else None
     run = Run(recipe, task, how.device, weights, layout_of(recipe, store), team=how.team)
-    if how.compiled:
+    if how.compiled and why_not_stacked(run) is not None:
         run.compile()
     counts = task.class_counts.numpy()
     observer = Progress(run) if how.watch_classes else None

@@ -14,7 +14,7 @@ from rich.table import Table
 from ...core.words import counted
 from ...data import forget_cached
 from ...store import Record, Store, StudyDocument
-from ...train import Recipe, Run, StepTimes, profile_step
+from ...train import Recipe, Run, StepTimes, profile_step, why_not_stacked
 from . import hardware
 from .child import Failed, ask
 from .job import cache_of, task_of
@@ -46,16 +46,20 @@ def print_profile(
     table = Table("where the time went", "images/s", *PARTS, box=None, pad_edge=False, header_style="bold")
     for column in table.columns[1:]:
         column.justify = "right"
+    ways: dict[str | None, list[str]] = {}  # why not as one network: methods
     for name, recipe in _trainings(store.study(), records).items():
         record = records[recipe.key]
         try:
-            parts = shares(record, ask(device, _step_times, recipe, store.path, device))
-            cells = [f"{100 * parts[part]:.0f} %" for part in PARTS]
+            step, why_not = ask(device, _step_times, recipe, store.path, device)
+            ways.setdefault(why_not, []).append(name)
+            cells = [f"{100 * share:.0f} %" for share in shares(record, step).values()]
         except Failed:
             cells = ["–"] * len(PARTS)
         table.add_row(escape(name), f"{images_per_second(record):,.0f}", *cells)
     forget_cached(cache_of(store))
     console.print(table)
+    if device.type == "cuda":
+        console.print(escape(_ways(ways)), style="dim")
     here = [record for key, record in records.items() if key not in before]
     if not here:
         return
@@ -77,7 +81,22 @@ def _trainings(study: StudyDocument, records: Mapping[str, Record]) -> dict[str,
     return found
 
 
-def _step_times(recipe: Recipe, path: Path, device: torch.device) -> StepTimes:
-    """Of a throw-away run; in another process, as all that computes."""
+def _ways(ways: Mapping[str | None, list[str]]) -> str:
+    """In which way the runs of a pack were trained, and why not in the fast one.
+
+    >>> _ways({None: ["plain", "LDAM"], "precision is float32": ["exact"]})
+    'As one network: plain, LDAM. On a stream each: exact (precision is float32).'
+    """
+    slow = "; ".join(f"{', '.join(names)} ({why})" for why, names in ways.items() if why is not None)
+    return " ".join(
+        f"{way}: {names}."
+        for way, names in (("As one network", ", ".join(ways.get(None, []))), ("On a stream each", slow))
+        if names
+    )
+
+
+def _step_times(recipe: Recipe, path: Path, device: torch.device) -> tuple[StepTimes, str | None]:
+    """Of a throw-away run, and why it cannot be stacked; in another process, as all that computes."""
     store = Store(path)
-    return profile_step(Run(recipe, task_of(recipe, store, device), device, layout=hardware.layout_of(recipe, store)))
+    run = Run(recipe, task_of(recipe, store, device), device, layout=hardware.layout_of(recipe, store))
+    return profile_step(run), why_not_stacked(run)

@@ -1,4 +1,4 @@
-"""Runs whose networks are alike, trained as one: the body of all in one launch a layer, heads and objectives each alone.
+"""Runs whose networks are alike, trained as one: their bodies in one launch a layer, heads and objectives each alone.
 
 A run's numbers do not depend on its company: every sum is taken in an order that knows of its own run alone.
 """
@@ -26,7 +26,7 @@ OLDEST = (8, 0)  # compute capability that multiplies matrices of bf16
 SideBySide = Callable[[Callable[[Run], Any], Sequence[Run]], list[Any]]
 
 
-def why_not(run: Run) -> str | None:
+def why_not_stacked(run: Run) -> str | None:
     """Why this run cannot be stacked, in a few words; None if it can."""
     network, plan = run.network, run.plan
     if run.device.type != "cuda" or torch.version.cuda is None or torch.cuda.get_device_capability(run.device) < OLDEST:
@@ -66,7 +66,7 @@ def stacks_of(runs: Sequence[Run]) -> list[Stack]:
     """Those that can be stacked, each with its like."""
     alike: dict[tuple[int, ...], list[Run]] = defaultdict(list)
     for run in runs:
-        if why_not(run) is None:
+        if why_not_stacked(run) is None:
             assert isinstance(run.network, CifarResNet)
             alike[run.network.depth, run.task.train.images.shape[1], run.batch_size].append(run)
     return [Stack(group) for group in alike.values()]
@@ -102,7 +102,7 @@ class Stack:
         block = norm.block()
         return split_examples(run.batch_size, block.examples, 2)  # any map has more than one value for each channel
 
-    # -- weights and moving averages ------------------------------------------------------------------------------------
+    # -- weights and moving averages ---------------------------------------------------------------------------------
 
     @torch.no_grad()
     def _take_over(self, run: Run, i: int) -> None:
@@ -141,7 +141,7 @@ class Stack:
                 here.copy_(norm._buffers[name])
                 norm._buffers[name] = here
 
-    # -- the step ---------------------------------------------------------------------------------------------------------
+    # -- the step ----------------------------------------------------------------------------------------------------
 
     def step(self, side_by_side: SideBySide) -> None:
         """One step of all runs."""

@@ -110,7 +110,7 @@ class _Warps(NamedTuple):
 
 class _Parts(NamedTuple):
     """How the gradient of a convolution's weights is cut up: rows and images of a part; channels of the output in a
-    thread block, of the input in a warp; warps that share pixels; thread blocks that a processor is to hold, and all."""
+    thread block, of the input in a warp; warps that share pixels; thread blocks, on a processor and in all."""
 
     rows: int
     images: int
@@ -178,9 +178,7 @@ class Trunk:
     then come `forward`, stage by stage, and `backward` in turn; `maps` and `map_gradients` are what goes between.
     """
 
-    def __init__(
-        self, depth: int, in_channels: int, runs: int, images: int, blocks: int, device: torch.device
-    ) -> None:
+    def __init__(self, depth: int, in_channels: int, runs: int, images: int, blocks: int, device: torch.device) -> None:
         self.runs, self.images, self.most_blocks, self.device = runs, images, blocks, device
         self.in_channels = in_channels
         self._lay_out(depth)
@@ -354,9 +352,7 @@ class Trunk:
     def stage_forward(self, number: int, x: Tensor) -> Tensor:
         for block in self.stages[number]:
             self._layer_forward(block.first, "AS_IT_IS", _of(_Source, x, None, None))
-            self._layer_forward(
-                block.second, "NORMALIZED", _of(_Source, block.first.out, None, block.first.factors)
-            )
+            self._layer_forward(block.second, "NORMALIZED", _of(_Source, block.first.out, None, block.first.factors))
             self._block_end(block.second, x, block.map, block.first.ci)
             x = block.map
         return x
@@ -381,7 +377,10 @@ class Trunk:
 
     def _last(self, number: int) -> tuple[Layer, Tensor]:
         """The last layer of a stage, and what the stage puts out."""
-        return (self.stages[number][-1].second, self.stages[number][-1].map) if number >= 0 else (self.stem, self.stem_map)
+        if number < 0:
+            return self.stem, self.stem_map
+        last = self.stages[number][-1]
+        return last.second, last.map
 
     def _gradient_of_end(self, number: int) -> tuple[str, _Warps]:
         """Its sums are taken as the convolution after it takes them where nothing is between: by as many warps."""

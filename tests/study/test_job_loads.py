@@ -1,0 +1,36 @@
+"""How trainings are put together on a GPU."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from equipoise.study.run.job import Job, loads_of
+from equipoise.train import Recipe
+
+GPU = torch.device("cuda")  # only its name is looked at
+
+
+def jobs(count: int, **changes: object) -> list[Job]:
+    recipe = Recipe.make({"model": "cnn_small", "epochs": 3, **changes}, {"name": "digits"}, 0)
+    return [Job((replace(recipe, seed=seed),)) for seed in range(count)]
+
+
+@pytest.mark.parametrize(
+    ("count", "most", "sizes"),
+    [(18, 8, [6, 6, 6]), (18, 16, [9, 9]), (27, 16, [14, 13]), (36, 8, [8, 7, 7, 7, 7]), (3, 8, [3]), (2, 1, [1, 1])],
+)
+def test_packs_are_even(count, most, sizes):
+    loads = loads_of(jobs(count), GPU, most)
+    assert [len(load) for load in loads] == sizes
+    assert [job.training.seed for load in loads for job in load] == list(range(count))
+
+
+def test_only_what_is_alike_goes_together():
+    short, long, procedure = jobs(3), jobs(2, epochs=4), jobs(2, procedure="m2m")
+    mixed = [short[0], long[0], procedure[0], short[1], long[1], procedure[1], short[2]]
+    assert loads_of(mixed, GPU, 8) == [short, long, [procedure[0]], [procedure[1]]]
+
+
+def test_a_core_has_one_at_a_time():
+    assert [len(load) for load in loads_of(jobs(3), torch.device("cpu"), 8)] == [1, 1, 1]
