@@ -12,8 +12,8 @@ from .predict import predict
 from .profile import StepTimes, profile_step
 from .recipe import DIALS, Mistakes, Recipe, TaskChoice
 from .repeatable import choose_convolutions
-from .team import ALONE, Processes, Team
 from .stacked import why_not_stacked
+from .team import ALONE, Processes, Team
 
 __all__ = [
     "ALONE",
