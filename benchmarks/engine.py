@@ -91,7 +91,9 @@ def eager(task: Task, model: str, device: torch.device, precision: str, seconds:
     return steps * BATCH / (time.perf_counter() - began)
 
 
-def on_gpu(model: str, size: int, classes: int, counts: tuple[int, ...], seconds: float) -> None:
+def on_gpu(
+    model: str, size: int, classes: int, counts: tuple[int, ...], seconds: float, compiled_too: bool = False
+) -> None:
     host = a_task(size, 3, classes)
     task = host.to(CUDA)
     print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}, {model}, batch {BATCH}, {size}×{size}")
@@ -99,7 +101,7 @@ def on_gpu(model: str, size: int, classes: int, counts: tuple[int, ...], seconds
     _row("usual loop (best of 4, 8, 12 workers)", usual, usual)
     for precision in ("float32", "bf16"):
         _row(f"one run, eager, {precision}", eager(task, model, CUDA, precision, seconds), usual)
-    for compiled in (False, True):
+    for compiled in (False, True) if compiled_too else (False,):
         for count in counts:
             rate, start_up = packed(task, model, count, compiled=compiled)
             name = f"{count} packed, bf16{', compiled' if compiled else ''}"
@@ -173,6 +175,7 @@ if __name__ == "__main__":
     parser.add_argument("--classes", type=int, default=10)
     parser.add_argument("--counts", type=int, nargs="+", default=[1, 8, 16], help="sizes of packs")
     parser.add_argument("--seconds", type=float, default=4.0, help="of each measurement")
+    parser.add_argument("--compiled", action="store_true", help="packs that PyTorch compiled, too")
     parser.add_argument("--growth", action="store_true")
     arguments = parser.parse_args()
     if not torch.cuda.is_available():
@@ -183,4 +186,5 @@ if __name__ == "__main__":
             growth(arguments.model)
             memory()
         else:
-            on_gpu(arguments.model, arguments.size, arguments.classes, tuple(arguments.counts), arguments.seconds)
+            counts = tuple(arguments.counts)
+            on_gpu(arguments.model, arguments.size, arguments.classes, counts, arguments.seconds, arguments.compiled)
