@@ -9,15 +9,17 @@ from typing import TypeVar
 
 from markupsafe import Markup
 
+from ...analysis.statistics.priority import ALL_METRICS
 from ..collected import Collected, Estimate, Method
 from ..render.svg import Scale, decimals, line, path, tag
-from ..render.words import cut, interval, number, value
+from ..render.words import cut, interval, is_share, number, title_of, value
 
 NOTHING = Markup("")
 PANEL, LEFT, RIGHT, TOP, BOTTOM = 372.0, 38.0, 364.0, 30.0, 208.0  # a panel's width, and where its plot lies
 MANY_CLASSES = 40  # from here on classes have no room for a mark, an interval and a name of their own
 
 T = TypeVar("T")
+Tracks = Sequence[tuple[float, float]]
 
 
 def heading(text: str) -> Markup:
@@ -35,6 +37,25 @@ def rules(y: Scale, left: float, right: float, factor: float = 1) -> list[Markup
         parts.append(line(left, y(t), right, y(t), "grid"))
         parts.append(tag("text", text, class_="tick", x=left - 7, y=y(t) + 4, text_anchor="end"))
     return parts
+
+
+def difference_axis(
+    metric: str, baseline: str, is_right_better: bool, x: Scale, tracks: Tracks, bottom: float, wide: bool
+) -> list[Markup]:
+    """Of differences to a baseline: the zero line and the grid over the `tracks` (from, to), values and words below."""
+    factor = 100 if is_share(metric) else 1
+    ticks = x.ticks(6 if wide else 4)
+    digits = decimals([factor * t for t in ticks])
+    parts = []
+    for t in ticks:
+        text = number(factor * t, digits, sign=t != 0)
+        parts.append(tag("text", text, class_="tick", x=x(t), y=bottom + 17, text_anchor="middle"))
+        parts += [line(x(t), start, x(t), end, "grid" if t else "zero") for start, end in tracks]
+    what = f"{title_of(metric)}: difference to {baseline}" if wide else "Difference to the baseline"
+    unit = "points" if is_share(metric) else ALL_METRICS[metric].unit
+    words = f"{what} in {unit} ({'right' if is_right_better else 'left'} is better)"
+    middle = (x.start + x.end) / 2
+    return [*parts, tag("text", words, class_="axis", x=middle, y=bottom + 37, text_anchor="middle")]
 
 
 def bar(x: Scale, low: float, high: float, y: float) -> Markup:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 from markupsafe import Markup
 
 from ...analysis.statistics.combined import Combined, CombinedMethod, Effect
-from ...analysis.statistics.priority import ALL_METRICS
 from ..render.svg import Scale, decimals, drawing, limits, line, marker, series, tag
-from ..render.words import cut, interval, is_share, number, title_of, value
-from ._parts import NOTHING, PANEL, bar, heading
+from ..render.words import cut, interval, is_share, number, value
+from ._parts import NOTHING, PANEL, bar, difference_axis, heading
 
 ROW, NARROW_ROW = 34.0, 50.0
 
@@ -40,7 +38,7 @@ def effect_plot(found: Combined, wide: bool = True) -> Markup:
     label = f"Mean difference of each method to {found.baseline} over data sets, with 95 % intervals. " + "; ".join(
         f"{method.name}: {effect_words(method, found.metric)}" for method in shown
     )
-    axis = _axis(found, x, tracks, bottom, wide)
+    axis = difference_axis(found.metric, found.baseline, found.higher_is_better, x, tracks, bottom, wide)
     return drawing(width, bottom + 44, label, [*axis, *parts], class_="wide" if wide else "narrow")
 
 
@@ -67,23 +65,6 @@ def _effect_row(
         tip = tag("title", f"{method.name}, {effect.data}: {value(effect.mean, metric, sign=True)}")
         parts.append(tag("circle", tip, class_="seed", cx=x(effect.mean), cy=middle + 11, r=2.4))
     return series(index, *parts, marker(index, x(method.mean), middle, 5, tag("title", f"{method.name}: {words}")))
-
-
-def _axis(found: Combined, x: Scale, tracks: Sequence[tuple[float, float]], bottom: float, wide: bool) -> list[Markup]:
-    """The zero line and the grid over the `tracks` (from, to), values and words below."""
-    factor = 100 if is_share(found.metric) else 1
-    ticks = x.ticks(6 if wide else 4)
-    digits = decimals([factor * t for t in ticks])
-    parts = []
-    for t in ticks:
-        text = number(factor * t, digits, sign=t != 0)
-        parts.append(tag("text", text, class_="tick", x=x(t), y=bottom + 17, text_anchor="middle"))
-        parts += [line(x(t), start, x(t), end, "grid" if t else "zero") for start, end in tracks]
-    what = f"{title_of(found.metric)}: difference to {found.baseline}" if wide else "Difference to the baseline"
-    unit = "points" if is_share(found.metric) else ALL_METRICS[found.metric].unit
-    words = f"{what} in {unit} ({'right' if found.higher_is_better else 'left'} is better)"
-    middle = (x.start + x.end) / 2
-    return [*parts, tag("text", words, class_="axis", x=middle, y=bottom + 37, text_anchor="middle")]
 
 
 def forest_plot(found: Combined, method: CombinedMethod) -> Markup:

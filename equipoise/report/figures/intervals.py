@@ -10,7 +10,7 @@ from ...analysis.statistics.priority import ALL_METRICS
 from ..collected import Collected, Method
 from ..render.svg import Scale, decimals, drawing, limits, line, marker, series, tag
 from ..render.words import cut, interval, is_share, number, title_of, value
-from ._parts import NOTHING, PANEL, band, bar, heading
+from ._parts import NOTHING, PANEL, band, bar, difference_axis, heading
 
 MOST_ROWS = 12  # so many fit on the first screen with the question and the answer
 
@@ -41,7 +41,8 @@ def interval_plot(results: Collected, wide: bool = True, most: int | None = None
         y += row
     parts.append(line(0, y, width, y, "rule"))
     # on a narrow drawing names stand above the intervals, where lines from top to bottom would cross them
-    axis = _difference_axis(results, x, [(6.0, y)] if wide else tracks, y, wide)
+    along, is_right_better = [(6.0, y)] if wide else tracks, results.verdict.higher_is_better
+    axis = difference_axis(results.metric, results.baseline, is_right_better, x, along, y, wide)
     label = f"Difference of each method to {results.baseline} with 95 % intervals (pairs). " + "; ".join(
         f"{m.name}: {_difference(m, results.metric)}" for m in shown if not m.is_baseline
     )
@@ -64,28 +65,6 @@ def _difference_limits(shown: list[Method]) -> tuple[float, float]:
 def _tier(tier: int, y: float, width: float, row: float, wide: bool) -> Markup:
     down = row / 2 + 1 if wide else 17
     return line(0, y, width, y, "rule") + tag("text", f"Tier {tier}", class_="tier", x=0, y=y + down)
-
-
-def _difference_axis(
-    results: Collected, x: Scale, tracks: list[tuple[float, float]], bottom: float, wide: bool
-) -> list[Markup]:
-    """The zero line and the grid over the `tracks` (from, to), values and words below."""
-    factor = 100 if is_share(results.metric) else 1
-    ticks = x.ticks(6 if wide else 4)
-    digits = decimals([factor * t for t in ticks])
-    parts = []
-    for t in ticks:
-        text = number(factor * t, digits, sign=t != 0)
-        parts.append(tag("text", text, class_="tick", x=x(t), y=bottom + 17, text_anchor="middle"))
-        parts += [line(x(t), start, x(t), end, "grid" if t else "zero") for start, end in tracks]
-    what = f"{title_of(results.metric)}: difference to {results.baseline}" if wide else "Difference to the baseline"
-    better = "right" if results.verdict.higher_is_better else "left"
-    words, middle = f"{what} in {_unit(results.metric)} ({better} is better)", (x.start + x.end) / 2
-    return [*parts, tag("text", words, class_="axis", x=middle, y=bottom + 37, text_anchor="middle")]
-
-
-def _unit(metric: str) -> str:
-    return "points" if is_share(metric) else ALL_METRICS[metric].unit
 
 
 def _difference_row(method: Method, metric: str, x: Scale, y: float, width: float, row: float, wide: bool) -> Markup:
