@@ -5,7 +5,7 @@ import pytest
 from equipoise.data.sources._base import cache_folder
 from equipoise.store import Store
 from equipoise.study.run.hardware import choose_layouts, layouts
-from equipoise.study.run.machine import found_once
+from equipoise.study.run.machine import remembered
 from equipoise.train import Recipe
 
 
@@ -15,33 +15,33 @@ def new_machine(tmp_path, monkeypatch):
 
 
 def test_who_is_first_decides():
-    assert found_once("answer", lambda: 1, int) == 1
-    assert found_once("answer", lambda: 2, int) == 1
-    assert found_once("other", lambda: 2, int) == 2
+    assert remembered("answer", lambda: 1, int) == 1
+    assert remembered("answer", lambda: 2, int) == 1
+    assert remembered("other", lambda: 2, int) == 2
 
 
 def test_who_is_faster_decides():
     def find():
-        found_once("answer", lambda: 1, int)  # another process, while this one is measuring
+        remembered("answer", lambda: 1, int)  # another process, while this one is measuring
         return 2
 
-    assert found_once("answer", find, int) == 1
+    assert remembered("answer", find, int) == 1
 
 
 @pytest.mark.parametrize("damage", ["", "{", '"x"', "[]"])
 def test_what_is_damaged_is_found_again(damage):
-    found_once("answer", lambda: 1, int)
+    remembered("answer", lambda: 1, int)
     (file,) = cache_folder().iterdir()
     file.write_text(damage)
-    assert found_once("answer", lambda: 2, int) == 2
+    assert remembered("answer", lambda: 2, int) == 2
     assert [path.name for path in cache_folder().iterdir()] == [file.name]
 
 
 def test_a_folder_that_cannot_be_written_to(monkeypatch, tmp_path):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
-    assert found_once("answer", lambda: 1, int) == 1
-    assert found_once("answer", lambda: 2, int) == 2
+    assert remembered("answer", lambda: 1, int) == 1
+    assert remembered("answer", lambda: 2, int) == 2
 
 
 def test_two_studies_of_one_machine_have_the_same_layout(tmp_path):

@@ -18,7 +18,7 @@ import torch
 
 from ...core import EquipoiseError
 from ...train import Recipe
-from .machine import found_once
+from .machine import remembered
 from .trouble import end_of
 
 VARIABLE = "ONEDNN_MAX_CPU_ISA"
@@ -76,7 +76,7 @@ def words(found: Finding) -> str:
 @lru_cache(maxsize=1)
 def bf16_here() -> Finding:
     """What was found on this machine, now or before."""
-    return found_once("bf16", lambda: asdict(tried_out()), lambda found: Finding(**found))
+    return remembered("bf16", lambda: asdict(tried_out()), lambda found: Finding(**found))
 
 
 def tried_out() -> Finding:

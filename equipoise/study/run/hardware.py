@@ -24,7 +24,7 @@ from ...models import create_model
 from ...store import Store
 from ...train import LAYOUTS, Pack, Recipe, Run, fastest_layout, why_not_stacked
 from .child import Failed
-from .machine import found_once
+from .machine import remembered
 
 FILE = "engine.json"
 PACK_SIZES = (1, 4, 8, 16)
@@ -61,7 +61,7 @@ def choose_layouts(recipes: Iterable[Recipe], store: Store, measure: Callable[[R
     found = {}
     for name, recipe in new.items():
         try:
-            found[name] = found_once(f"layout-{_short(name)}", partial(measure, recipe), _known_layout)
+            found[name] = remembered(f"layout-{_short(name)}", partial(measure, recipe), _known_layout)
         except Failed:
             found[name] = "channels_last"
     if found:

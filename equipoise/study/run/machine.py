@@ -23,7 +23,7 @@ T = TypeVar("T")
 VARIABLES = ("ATEN_CPU_CAPABILITY", "ONEDNN_MAX_CPU_ISA")
 
 
-def found_once(what: str, find: Callable[[], Any], read: Callable[[Any], T]) -> T:
+def remembered(what: str, find: Callable[[], Any], read: Callable[[Any], T]) -> T:
     """What `find` gave, as JSON has it, when this machine was first asked for `what`; `read` refuses what is not that.
 
     Where the folder cannot be written to, it is found again each time.
