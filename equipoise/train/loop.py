@@ -52,14 +52,14 @@ class Run:
         """
         self.recipe, self.task, self.device, self.layout, self.team = recipe, task, device, layout, team
         self.streams = Streams(recipe.seed, device)
-        self.stage: Stage | None = recipe.stage and Spec.parse(recipe.stage).build("stage")  # type: ignore[assignment]
-        self.plan = plan = recipe.plan if self.stage is None else self.stage.plan(recipe.plan)
+        self.second_stage: Stage | None = Spec.parse(recipe.stage).build("stage") if recipe.stage else None
+        self.plan = plan = recipe.plan if self.second_stage is None else self.second_stage.plan(recipe.plan)
         part = min(plan.batch_size, len(task.train)) // plan.accumulate
         recipe.check_processes(team.size, part)
         self.batch_size = part * plan.accumulate  # of all processes together
         self.part_size = len(team.share(part))  # what passes the network at a time
         self.batch_here = self.part_size * plan.accumulate
-        start = plan.weights if from_file and self.stage is None else None
+        start = plan.weights if from_file and self.second_stage is None else None
         self._build({**task.facts(), "batch_size": self.batch_size}, weights, start)
         self.steps_per_epoch = self.sampler.epoch_length // self.batch_size  # every batch is full: shapes stay fixed
         warmup = float(plan.warmup or 0)
@@ -76,7 +76,7 @@ class Run:
 
     def _build(self, facts: dict[str, Any], weights: Mapping[str, Tensor] | None, start: str | None) -> None:
         """Network and methods from the recipe's texts, the network from the file `start` if there is one."""
-        recipe = self.recipe if self.stage is None else replace(self.recipe, sampler=self.stage.sampler)
+        recipe = self.recipe if self.second_stage is None else replace(self.recipe, sampler=self.second_stage.sampler)
 
         def built(kind: str) -> Any:
             text = getattr(recipe, kind)
@@ -89,10 +89,10 @@ class Run:
             self.mean, self.std = (value.to(self.device) for value in self._scale(network))
             if self.procedure is not None:
                 network = self.procedure.adapt(network, head_factory(recipe.head))
-            if self.stage is not None:
+            if self.second_stage is not None:
                 assert weights is not None, "a second stage continues from the weights of the first"
                 network.load_state_dict(dict(weights))
-                self.stage.prepare(network)
+                self.second_stage.prepare(network)
         self.network = network.to(self.device).to(memory_format=self.layout)  # type: ignore[call-overload]
         self.objective = Objective(built("loss"), built("weighting"), built("penalty")).to(self.device)
         self.mix = built("mix")
@@ -104,7 +104,7 @@ class Run:
         self.feed = feed_of(images, self.batch_here, self.device, self.augment)
         # what is left to do where the feed has cut out boxes
         self.augment_rest = self.augment if crops_of(images, self.augment) is None else self.augment.after_crop
-        if self.stage is not None:
+        if self.second_stage is not None:
             self.procedure = None  # it has made the network what it is; the second stage has the plain step
         if self.procedure is not None:
             if isinstance(self.feed, Streamed):
@@ -240,8 +240,8 @@ class Run:
     def begin_epoch(self, number: int) -> None:
         """Draw the order of the epoch and go into training mode."""
         self.network.train()
-        if self.stage is not None:
-            self.stage.freeze(self.network)
+        if self.second_stage is not None:
+            self.second_stage.freeze(self.network)
         self.loss_sum.zero_()
         self.team.begin_epoch(self.streams, number)
         self.order.copy_(self._mine(self.sampler.order(self.streams["order"], number / self.plan.epochs)))

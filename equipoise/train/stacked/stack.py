@@ -34,7 +34,7 @@ def why_not_stacked(run: Run) -> str | None:
         return "not on an NVIDIA GPU of compute capability 8.0 or later"
     if plan.precision != "bf16":
         return f"precision is {plan.precision}"
-    if plan.accumulate != 1 or run.procedure is not None or run.stage is not None or run.team is not ALONE:
+    if plan.accumulate != 1 or run.procedure is not None or run.second_stage is not None or run.team is not ALONE:
         return "its steps are not the plain ones"
     if type(network) is not CifarResNet or network.width != WIDTH:
         return "there are kernels for CIFAR ResNets of width 16 alone"
