@@ -20,7 +20,8 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
@@ -32,6 +33,7 @@ from equipoise.store import Store
 from equipoise.study import How, Interrupted, OnTerminal, Study, bound
 
 ROOT = Path(__file__).resolve().parents[1]
+GRACE = 30.0  # seconds from the request for a clean stop, at the end of an epoch, to the end in any case
 
 
 def study_of(name: str, seeds: int | None, leave_out: Sequence[str]) -> Study:
@@ -52,12 +54,20 @@ def recorded_runs(*places: Path) -> dict[str, RunRecord]:
     return {run.key: run for study in studies for run in study.runs if not run.error}
 
 
-def stop_after(seconds: float) -> threading.Timer:
-    """Ask for a clean stop, as Ctrl-C does, when so many seconds have passed."""
-    timer = threading.Timer(seconds, os.kill, (os.getpid(), signal.SIGINT))
-    timer.daemon = True
-    timer.start()
-    return timer
+@contextmanager
+def stopped_after(seconds: float) -> Iterator[None]:
+    """Ends what is within after so many seconds, as Ctrl-C does: cleanly, and at once if that takes too long."""
+    timers = [threading.Timer(after, os.kill, (os.getpid(), signal.SIGINT)) for after in (seconds, seconds + GRACE)]
+    for timer in timers:
+        timer.daemon = True
+        timer.start()
+    try:
+        yield
+    except (Interrupted, KeyboardInterrupt):
+        print(f"stopped after {seconds:.0f} seconds", flush=True)
+    finally:
+        for timer in timers:
+            timer.cancel()
 
 
 def main() -> None:
@@ -71,25 +81,21 @@ def main() -> None:
     parser.add_argument("--work", type=Path, default=ROOT / "runs" / "papers", help="folder of the runs themselves")
     parser.add_argument("--device")
     parser.add_argument("--fast", action="store_true", help="on a GPU the fastest kernels")
-    asked = parser.parse_args()
+    asked, began = parser.parse_args(), time.monotonic()
 
-    began = time.monotonic()
-    timer = stop_after(asked.seconds)
     if asked.data:
         os.environ["EQUIPOISE_DATA"] = str(asked.data.resolve())
     asked.out.mkdir(parents=True, exist_ok=True)
     records, store = asked.out / "records.jsonl", Store(asked.work).create()
     recorded = recorded_runs(ROOT / "docs" / "results" / "records", records)
-    how, studies = How.on(asked.device, fast=asked.fast), []
+    how = How.on(asked.device, fast=asked.fast)
+    studies = [bound(study_of(name, asked.seeds, asked.leave_out), store) for name in asked.studies]
     try:
-        studies = [bound(study_of(name, asked.seeds, asked.leave_out), store) for name in asked.studies]
-        for network, alike in groupby(studies, key=network_of):
-            print(f"{network}, {time.monotonic() - began:.0f} s", flush=True)
-            train_missing(list(alike), store, how, OnTerminal(), recorded)
-    except (Interrupted, KeyboardInterrupt):
-        print(f"stopped after {time.monotonic() - began:.0f} s", flush=True)
+        with stopped_after(asked.seconds - (time.monotonic() - began)):
+            for network, alike in groupby(studies, key=network_of):
+                print(f"{network}, after {time.monotonic() - began:.0f} seconds", flush=True)
+                train_missing(list(alike), store, how, OnTerminal(), recorded)
     finally:  # also where one of the studies cannot be run: what the others came to is kept
-        timer.cancel()
         write_records(studies, store, records, recorded)
 
 
