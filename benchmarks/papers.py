@@ -8,8 +8,8 @@ OUT/records.jsonl are not done again; what is under way when the time is up goes
 --work is still there. `equipoise records OUT/records.jsonl` then adds the new runs to docs/results/records, and
 `equipoise tables` makes the tables of them.
 
-Studies of one network that follow each other share their packs: on a GPU up to eight runs of the same data, batch size
-and length train side by side, whatever their method, seed and study.
+Studies of one network that follow each other share their packs: on a GPU, runs of the same data, batch size and length
+train side by side, whatever their method, seed and study.
 """
 
 from __future__ import annotations

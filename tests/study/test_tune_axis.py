@@ -53,6 +53,10 @@ def test_choices_have_no_order():
     assert Axis((True, False)).scale == Axis((8, 16), "choice").scale == "choice"
 
 
+def test_a_search_begins_in_the_middle_where_the_recipe_has_no_value():
+    assert Axis((0.9, 0.99, 0.999), "towards_one").nearest(None) == 0.99
+
+
 def test_the_range_of_a_sampler_is_one_step_wider_within_the_limits():
     assert Axis((0.1, 1.0), "log").reach == (0.01, 10.0)
     assert Axis((0.5, 1.0), low=0.0, high=1.0).reach == (0.0, 1.0)

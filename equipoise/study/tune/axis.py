@@ -128,7 +128,9 @@ class Axis:
         return tuple(sorted(values) if self.ordered else (v for v in self.values if v in set(values)))
 
     def nearest(self, value: Any) -> Any:
-        """The coarse value nearest to `value`."""
+        """The coarse value nearest to `value`; the middle one where the recipe has none (ema, say)."""
+        if value is None and self.ordered:
+            return self.values[len(self.values) // 2]
         if not self.ordered:
             return value if value in self.values else self.values[0]
         return min(self.values, key=lambda v: (abs(v - value), v))
