@@ -42,7 +42,7 @@ def test_the_core_is_torch_and_numpy():
 
 def test_the_table_is_what_pyproject_declares():
     extras = DECLARED["optional-dependencies"]
-    names = ("study", "images", "tune", "pretrained", "export", "zoo")
+    names = ("study", "images", "tune", "pretrained", "export", "zoo", "ray")
     declared = {(named(r), extra) for extra in names for r in extras[extra]}
     assert set(EXTRAS.values()) == declared
 
@@ -108,6 +108,16 @@ def test_a_search_without_optuna_is_one_sentence(tmp_path):
     done = without(["optuna"], COMMAND, "tune", str(study), "--out", str(tmp_path / "run"))
     assert done.returncode == 2
     assert "sampler = 'tpe' needs optuna" in done.stderr and "pip install 'equipoise[tune]'" in done.stderr
+
+
+def test_a_cluster_without_ray_is_one_sentence(tmp_path):
+    command = ["run", str(ROOT / "studies/demo.toml"), "--engine", "ray", "--out", str(tmp_path / "run")]
+    done = without(["ray"], COMMAND, *command)
+    assert done.returncode == 2
+    assert "--engine ray needs ray, which is not installed: pip install 'equipoise[ray]'" in " ".join(
+        done.stderr.split()
+    )
+    assert not (tmp_path / "run").exists()
 
 
 def test_several_missing_packages_are_named_together(monkeypatch):

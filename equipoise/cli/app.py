@@ -29,6 +29,10 @@ Workers = Annotated[
     int | None, typer.Option("--workers", "-j", min=1, max=1024, help="Worker processes; default one per core.")
 ]
 Device = Annotated[str | None, typer.Option(help="cpu, cuda or cuda:1; default a GPU if there is one.")]
+Engine = Annotated[str, typer.Option(help="local: this machine; ray: a cluster (docs/cluster.md).")]
+Address = Annotated[
+    str | None, typer.Option(help="With --engine ray: HOST:PORT of its head, or auto; default one on this machine.")
+]
 MaxRuns = Annotated[
     int | None,
     typer.Option("--max-runs", min=1, max=1_000_000, help="With --until-decided: trainings in all, at most."),

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
-from .app import Device, Workers, app, console, told_how_to_go_on
+from .app import Address, Device, Engine, Workers, app, console, told_how_to_go_on
 from .results import show_report
 
 
@@ -20,6 +20,8 @@ def compare(
     group: Annotated[str | None, typer.Option(help="A regular expression on paths: what belongs together.")] = None,
     workers: Workers = None,
     device: Device = None,
+    engine: Engine = "local",
+    address: Address = None,
 ) -> None:
     """Find out which method suits your images, with evidence, and keep the best network.
 
@@ -33,7 +35,15 @@ def compare(
 
     with told_how_to_go_on(lambda: "Stopped; finished runs are kept."):
         found = compare_methods(
-            folder, minutes, out, group=group, device=device, workers=workers, listener=OnTerminal(console)
+            folder,
+            minutes,
+            out,
+            group=group,
+            device=device,
+            workers=workers,
+            engine=engine,
+            address=address,
+            listener=OnTerminal(console),
         )
     show_report(found.results)
     model = escape(str(found.folder / "model"))

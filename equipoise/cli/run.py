@@ -11,7 +11,7 @@ import typer
 
 from ..core import EquipoiseError, checks
 from ..core.words import counted
-from .app import Device, MaxRuns, Out, Peek, Retry, Workers, app, console, told_how_to_go_on
+from .app import Address, Device, Engine, MaxRuns, Out, Peek, Retry, Workers, app, console, told_how_to_go_on
 from .results import show_report, store_in
 
 
@@ -42,6 +42,8 @@ def run(
     accept_short_training: Annotated[
         bool, typer.Option("--accept-short-training", help="Make claims though training has not converged.")
     ] = False,
+    engine: Engine = "local",
+    address: Address = None,
 ) -> None:
     """Run a study: train every method with every seed, then report.
 
@@ -82,6 +84,8 @@ def run(
         fast=fast,
         tensorboard=tensorboard,
         pilot=pilot,
+        engine=engine,
+        address=address,
     )
 
 
@@ -138,6 +142,8 @@ def _run(study: Any, folder: Path, profile: bool = False, **options: Any) -> Non
     from ..store import Store
     from ..study import OnTerminal, best_device, print_profile
 
+    if profile and options.get("engine") == "ray":
+        raise EquipoiseError("--profile measures this machine, and --engine ray trains on others: leave one out")
     store, began = Store(folder), time.monotonic()
     before = {record.key for record in store.records()} if profile else set()
     with told_how_to_go_on(lambda: _how_far(store)):

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
-from .app import Device, Workers, app, console, told_how_to_go_on
+from .app import Address, Device, Engine, Workers, app, console, told_how_to_go_on
 
 
 @app.command()
@@ -22,6 +22,8 @@ def tune(
     storage: Annotated[str | None, typer.Option(help="URL of Optuna's database; default a file in the folder.")] = None,
     workers: Workers = None,
     device: Device = None,
+    engine: Engine = "local",
+    address: Address = None,
 ) -> None:
     """Tune a study: the same number of trials for every method, the baseline included, on validation data alone.
 
@@ -35,7 +37,7 @@ def tune(
 
     asked = Study.from_toml(study)
     tuning = replace(asked.tuning, trials=trials or asked.tuning.trials, sampler=sampler or asked.tuning.sampler)
-    asked, how = replace(asked, tuning=tuning), How.on(device, workers)
+    asked, how = replace(asked, tuning=tuning), How.on(device, workers, engine=engine, address=address)
     store = Store(out or Path("runs") / f"{asked.name}_tuning")
     with told_how_to_go_on(lambda: "Stopped; finished runs are kept."):
         outcome = tune_study(asked, store, how, OnTerminal(console), storage)

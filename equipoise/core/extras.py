@@ -22,6 +22,7 @@ EXTRAS = {
     "onnxruntime": ("onnxruntime", "export"),
     "timm": ("timm", "zoo"),
     "torchvision": ("torchvision", "zoo"),
+    "ray": ("ray", "ray"),
 }
 
 

@@ -22,7 +22,7 @@ from .augment import (
     resized_crop,
     rotate,
 )
-from .cache import cached_source, forget_cached
+from .cache import cached_source, copy_source, forget_cached
 from .class_sizes import draw, long_tailed_counts, step_counts
 from .corruptions import CORRUPTIONS, SEVERITIES, corrupt
 from .decode import DataError
@@ -31,7 +31,7 @@ from .frame import Frame
 from .further import FurtherTest, load_further
 from .image_files import ImageFiles
 from .imagenet_c import imagenet_c_folders
-from .load import check_task, load_task
+from .load import check_task, keep_set, load_task
 from .notes import data_notes
 from .on_disk import OnDisk, write_images
 from .place import placed_near, placeless
@@ -66,6 +66,7 @@ __all__ = [
     "cached_source",
     "centre_crop",
     "check_task",
+    "copy_source",
     "corrupt",
     "crop_flip",
     "crops_of",
@@ -74,6 +75,7 @@ __all__ = [
     "draw",
     "forget_cached",
     "imagenet_c_folders",
+    "keep_set",
     "load_further",
     "load_task",
     "long_tailed_counts",

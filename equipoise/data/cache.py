@@ -6,7 +6,7 @@ import fcntl
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict
 from functools import partial
@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from .arena import Arena
 from .features import Features
@@ -47,6 +48,24 @@ def cached_source(folder: Path, read: Callable[[], Source]) -> Source:
         return Source(**splits, class_names=tuple(about["class_names"]), content=about["content"], groups=groups)
 
 
+def keep_source(folder: Path, read: Callable[[], Source]) -> None:
+    """Write what `read()` gives to `folder` unless it is there, however small it is: `cached_source` then finds it."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with _locked(folder.with_name(f"{folder.name}.lock")):
+        if not folder.exists():
+            _write(folder, read())
+
+
+def copy_source(folder: Path, files: Callable[[], Mapping[str, NDArray[np.uint8]]]) -> None:
+    """Write a folder of `keep_source` that comes from another machine as bytes, unless it is there."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with _locked(folder.with_name(f"{folder.name}.lock")):
+        if not folder.exists():
+            with _aside(folder) as aside:
+                for name, content in files().items():
+                    content.tofile(aside / name)
+
+
 def forget_cached(cache: Path) -> None:
     """Remove what `cached_source` wrote below `cache`; who has mapped it keeps it."""
     for lock in cache.glob("*.lock"):
@@ -55,9 +74,21 @@ def forget_cached(cache: Path) -> None:
 
 
 def _write(folder: Path, source: Source) -> None:
+    with _aside(folder) as aside:
+        _write_parts(aside, source)
+
+
+@contextmanager
+def _aside(folder: Path) -> Iterator[Path]:
+    """A folder to write to, which becomes `folder` at the end: present means complete."""
     aside = folder.with_name(f"{folder.name}.part")
     shutil.rmtree(aside, ignore_errors=True)
     aside.mkdir()
+    yield aside
+    os.rename(aside, folder)
+
+
+def _write_parts(aside: Path, source: Source) -> None:
     each_read(partial(_write_images, aside, name, split.images) for name, split in source.splits.items())
     for name, split in source.splits.items():
         np.save(aside / f"{name}_labels.npy", split.labels.numpy())
@@ -71,7 +102,6 @@ def _write(folder: Path, source: Source) -> None:
         "frame": asdict(frame) if (frame := frame_of(source.train.images)) else None,
     }
     (aside / "about.json").write_text(json.dumps(about))
-    os.rename(aside, folder)  # present means complete
 
 
 def _write_images(folder: Path, name: str, images: Images) -> None:

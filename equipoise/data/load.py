@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ..core import EquipoiseError, Spec, checks, known
 from ..core.escaping import visible
-from .cache import cached_source
+from .cache import cached_source, keep_source
 from .class_sizes import draw, long_tailed_counts, step_counts
 from .decode import DataError
 from .features import Features
@@ -75,7 +75,10 @@ def load_task(
         tensor([500,  50,   5])
     """
     check_task(name, imbalance, ratio, valid, n_max, valid_per_class, test, content, seed)
-    source = _source(name, root, cache, content, decode) if through is None else _seen(through, name, root, content)
+    if through is None:
+        source = _source(name, root, cache, content, decode)
+    else:
+        source = _seen(through, name, root, cache, content)
     if source.valid is not None and valid_per_class:
         raise EquipoiseError(
             f"{name} has validation images of its own, so valid_per_class takes none from train: leave it out"
@@ -130,17 +133,23 @@ def _source(name: str, root: str | Path | None, cache: Path | None, content: str
     return _read(name, root, data_folders(root), cache, content)
 
 
-def _seen(through: Through, name: str, root: str | Path | None, content: str | None) -> Source:
+def _seen(through: Through, name: str, root: str | Path | None, cache: Path | None, content: str | None) -> Source:
     if has_place(name) and content is None:  # as above
         return through(_opened(name, root, None))
-    return _seen_once(through, name, root, data_folders(root), content)
+    return _seen_once(through, name, root, data_folders(root), cache, content)
 
 
 @lru_cache(maxsize=2)
 def _seen_once(
-    through: Through, name: str, root: str | Path | None, folders: tuple[Path, ...], content: str | None
+    through: Through,
+    name: str,
+    root: str | Path | None,
+    folders: tuple[Path, ...],
+    cache: Path | None,
+    content: str | None,
 ) -> Source:
-    return through(_opened(name, root, content))
+    kept = cache is not None and content is not None and (cache / _copy_of(name, content)).exists()
+    return through(_read(name, root, folders, cache, content) if kept else _opened(name, root, content))
 
 
 def _opened(name: str, root: str | Path | None, content: str | None) -> Source:
@@ -175,9 +184,30 @@ def _read(
         return _opened(name, root, content).in_memory()
     if content is None:
         content = _opened(name, root, None).content
-    # what a set is decides which copy is its own: one left behind of other images is never met
-    which = f"{placeless(name)} {content}" if content else f"{name} {folders}"
-    return cached_source(cache / hashlib.sha256(which.encode()).hexdigest()[:16], lambda: _opened(name, root, content))
+    which = _copy_of(name, content) if content else _named(f"{name} {folders}")
+    return cached_source(cache / which, lambda: _opened(name, root, content))
+
+
+def keep_set(name: str, content: str, cache: Path, most: int) -> Path | None:
+    """A copy of the whole set in a folder below `cache`, for machines that have not got its files.
+
+    Where such a copy lies below the `cache` of `load_task`, nothing else is looked for. None where the images take
+    more than `most` bytes.
+    """
+    source, folder = _opened(name, None, content), cache / _copy_of(name, content)
+    if source.nbytes > most:
+        return None
+    keep_source(folder, lambda: source)
+    return folder
+
+
+def _copy_of(name: str, content: str) -> str:
+    """What a set is decides which copy is its own: one left behind of other images is never met."""
+    return _named(f"{placeless(name)} {content}")
+
+
+def _named(what: str) -> str:
+    return hashlib.sha256(what.encode()).hexdigest()[:16]
 
 
 def _counts(sizes: Sequence[int], imbalance: str | None, ratio: float, n_max: int | None) -> list[int]:

@@ -58,6 +58,8 @@ def compare(
     group: str | None = None,
     device: str | None = None,
     workers: int | None = None,
+    engine: str = "local",
+    address: str | None = None,
     listener: Listener | None = None,
 ) -> Comparison:
     """Find out which method suits the images of a folder, and keep the best network.
@@ -69,20 +71,23 @@ def compare(
         out: where all of it is kept; by default runs/compare_NAME. The model is in `out`/model.
         group: a regular expression on paths that tells which images belong together, as `folder` tasks take it; by
             default what the audit proposes. Copies stay together in any case.
-        device, workers, listener: as for `run`.
+        device, workers, engine, address, listener: as for `run`. A cluster does the training; the images are looked
+            through, and the model is made, on this machine.
     """
     checks.above("minutes", minutes, 0)
+    here = device if engine == "local" else None
+    where = {"device": device, "workers": workers, "engine": engine, "address": address}
     began, listener = time.monotonic(), listener or usual_listener()
     images = Path(folder).expanduser().resolve()
     place = Path(out or Path("runs") / f"compare_{images.name}")
     with listener.stages() as progress:
         features = "auto" if minutes >= ROOMY else "pixels"
-        found = audit(images, group=group, features=features, device=device, progress=progress)
+        found = audit(images, group=group, features=features, device=here, progress=progress)
     listener.say(f"{found!r}\n")
     task = _task(images, found, group, place)
     candidates = shortlist(load_task(task, valid=VALID, decode=False).class_counts.tolist(), _is_pretrained())
-    results = _within(minutes, began, _studies(images.name, task, candidates), place, listener, device, workers)
-    model = results.model(device=device)
+    results = _within(minutes, began, _studies(images.name, task, candidates), place, listener, where)
+    model = results.model(device=here)
     model.save(place / "model")
     return Comparison(place, found, tuple(candidates), results, model)
 
@@ -142,8 +147,7 @@ def _within(
     studies: Sequence[tuple[Study, Sequence[Candidate]]],
     place: Path,
     listener: Listener,
-    device: str | None,
-    workers: int | None,
+    where: Mapping[str, Any],
 ) -> Results:
     """The results of the first of the studies that fits into the time, or of the one that was begun before."""
     problem = None
@@ -151,14 +155,7 @@ def _within(
         left = minutes - (time.monotonic() - began) / 60
         listener.say(_announced(candidates, left))
         try:
-            return run(
-                study,
-                place,
-                until_decided=Budget(minutes=max(left, 0.0)),
-                device=device,
-                workers=workers,
-                listener=listener,
-            )
+            return run(study, place, until_decided=Budget(minutes=max(left, 0.0)), listener=listener, **where)
         except NoTime as error:
             problem = error
     raise EquipoiseError(f"{problem}; give more --minutes")

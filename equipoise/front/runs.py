@@ -34,6 +34,8 @@ def run(
     fast: bool = False,
     tensorboard: bool = False,
     pilot: bool = False,
+    engine: str = "local",
+    address: str | None = None,
     listener: Listener | None = None,
 ) -> Results:
     """Train every method of a study with every seed, and give what came out.
@@ -44,15 +46,17 @@ def run(
     `device` is "cpu", "cuda" or "cuda:1", by default a GPU if there is one; `workers` are processes, by default one
     per core. `retry` does failed runs again. `until_decided` adds seeds in rounds until the tiers are settled, judged
     on validation data, or with `peek` on test data. `compiled`, `fast`, `tensorboard` and `pilot` are the options of
-    the same names of `equipoise run`. `listener` is told how it goes; by default a terminal or a notebook,
-    `Listener()` is silence.
+    the same names of `equipoise run`. `engine` "ray" trains on the Ray cluster at `address`, or on one that is found or
+    started on this machine; `workers` are then packs of runs that are handed to it at a time. `listener` is told how it
+    goes; by default a terminal or a notebook, `Listener()` is silence.
 
     In a script, call it below ``if __name__ == "__main__":``, because every worker imports the script. Raises
     `equipoise.study.Interrupted` after Ctrl-C; all that was done is kept.
     """
     asked, listener = as_study(study), listener or usual_listener()
     store = Store(out or Path("runs") / asked.name)
-    how = How.on(device, workers, compiled=compiled, fast=fast, tensorboard=tensorboard, pilot=pilot)
+    chosen = {"compiled": compiled, "fast": fast, "tensorboard": tensorboard, "pilot": pilot}
+    how = How.on(device, workers, engine=engine, address=address, **chosen)
     if retry:
         store.forget_failures()
     if until_decided:

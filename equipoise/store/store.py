@@ -124,22 +124,42 @@ class Store:
 
     def put(self, record: Record, arrays: Mapping[str, Arrays] | None = None, weights: bytes | None = None) -> None:
         """Write a run aside, fsync it, rename it into place. Needs the claim of its key."""
-        aside = self.path / "unfinished" / f"{record.key}.result"
+        with explained(self.path):
+            files = {f"{name}.npz": to_npz(group) for name, group in (arrays or {}).items()}
+        if weights is not None:
+            files[WEIGHTS] = weights
+        record = replace(record, files={name: checksum(data) for name, data in files.items()})
+        self._place(record.key, files, to_bytes(record.to_dict()))
+
+    def _place(self, key: str, files: Mapping[str, bytes], record: bytes) -> None:
+        aside = self.path / "unfinished" / f"{key}.result"
         with explained(self.path):
             shutil.rmtree(aside, ignore_errors=True)
             aside.mkdir(parents=True)
-            files = {f"{name}.npz": to_npz(group) for name, group in (arrays or {}).items()}
-            if weights is not None:
-                files[WEIGHTS] = weights
             for name, data in files.items():
                 write_whole(aside / name, data)
-            record = replace(record, files={name: checksum(data) for name, data in files.items()})
-            write_whole(aside / RECORD, to_bytes(record.to_dict()))
-            if not self.has(record.key) and self._run(record.key).exists():
-                self._set_aside(self._run(record.key))  # what is left of a run without its record
-            os.rename(aside, self._run(record.key))
+            write_whole(aside / RECORD, record)
+            if not self.has(key) and self._run(key).exists():
+                self._set_aside(self._run(key))  # what is left of a run without its record
+            os.rename(aside, self._run(key))
             sync_folder(self.path / "runs")
-            shutil.rmtree(self.scratch(record.key), ignore_errors=True)
+            shutil.rmtree(self.scratch(key), ignore_errors=True)
+
+    def files_of(self, key: str) -> dict[str, bytes]:
+        """A run as it lies here, for `adopt` of a store on another machine; nobody looks into it on the way."""
+        return {path.name: path.read_bytes() for path in sorted(self._run(key).iterdir())}
+
+    def adopt(self, key: str, files: Mapping[str, bytes]) -> None:
+        """Put a run into place that another store has written. Needs the claim of its key.
+
+        Raises `Damaged` where it is not what that store wrote.
+        """
+        rest = {name: data for name, data in files.items() if name != RECORD}
+        path = self._run(key) / RECORD
+        record = _understood(path, files.get(RECORD, b""), TRAINED_AGAIN, Record.from_dict)
+        if record.key != key or record.files != {name: checksum(data) for name, data in rest.items()}:
+            raise Damaged(path, "it came with other files than it was written with", TRAINED_AGAIN)
+        self._place(key, rest, files[RECORD])
 
     def remove(self, key: str) -> None:
         """Forget a run, so that it is done again."""
@@ -350,14 +370,21 @@ def now() -> str:
 
 def _read(path: Path, remedy: str, reader: Callable[[Any], T]) -> T:
     try:
-        content = from_bytes(path.read_bytes())
+        data = path.read_bytes()
+    except OSError as error:
+        raise Damaged(path, f"it cannot be read ({error.strerror})", remedy) from None
+    return _understood(path, data, remedy, reader)
+
+
+def _understood(path: Path, data: bytes, remedy: str, reader: Callable[[Any], T]) -> T:
+    """What the file at `path`, which has or will have this content, says."""
+    try:
+        content = from_bytes(data)
         if isinstance(content, Mapping) and "schema" in content:  # opened.json of before it had one is the first
             check_schema(content["schema"], str(path))
         return reader(content)
     except EquipoiseError:
         raise
-    except OSError as error:
-        raise Damaged(path, f"it cannot be read ({error.strerror})", remedy) from None
     except KeyError as error:
         raise Damaged(path, f"{error} is not in it", remedy) from None
     except (ValueError, TypeError, AttributeError) as error:

@@ -74,6 +74,13 @@ def embedded(
     return replace(source, **splits)
 
 
+def features_files(model: str, weights: str | None, in_channels: int, content: str) -> list[Path]:
+    """Those files that there are with the features of a set of this content."""
+    backbone = backbone_of(model, in_channels, weights, torch.device("cpu"))
+    files = [features_folder() / backbone.file(f"{content} {split}") for split in ("train", "valid", "test")]
+    return [file for file in files if file.exists()]
+
+
 def features_folder() -> Path:
     """Where the features of a study's images are kept."""
     return cache_folder() / "features"
@@ -126,8 +133,12 @@ class Backbone:
 
     def kept_features(self, images: Images, cache: Path, content: str, progress: Progress = silent) -> Tensor:
         """The same from a file in `cache`, which is made where there is none; `content` says what the images are."""
-        name = hashlib.sha256(f"{self.identity} {content}".encode()).hexdigest()[:32]
-        return _kept(cache / name, (len(images), self.feature_dim), lambda: self.features(images, progress))
+        shape = (len(images), self.feature_dim)
+        return _kept(cache / self.file(content), shape, lambda: self.features(images, progress))
+
+    def file(self, content: str) -> str:
+        """The name of the file that keeps the features of images with this content."""
+        return hashlib.sha256(f"{self.identity} {content}".encode()).hexdigest()[:32]
 
 
 @lru_cache(maxsize=2)  # the runs of a study share one

@@ -53,6 +53,8 @@ posthoc = "logit_adjust(tau=1.0)"
 class InThisProcess:
     """Stands for the pool of workers: does the jobs here, one after the other."""
 
+    stop_words = "nothing is under way"
+
     def __init__(self, jobs, store, how):
         self.waiting, self.store, self.stopping = deque(jobs), store, False
 

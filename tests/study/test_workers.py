@@ -17,6 +17,7 @@ from equipoise.core import EquipoiseError
 from equipoise.store import Store
 from equipoise.study import How, Study, jobs_of
 from equipoise.study.run import job as jobs_file
+from equipoise.study.run import local as local_file
 from equipoise.study.run import workers as workers_file
 from equipoise.study.run.child import NO_GUARD, Child, Death, Failed, Trouble, ask
 from equipoise.study.run.job import record_death
@@ -189,9 +190,9 @@ def pool(tmp_path, monkeypatch):
 
     def make(behave, count=1, pack=1):
         jobs = jobs_of(recipe for _, recipe in study.recipes())
-        monkeypatch.setattr(workers_file, "rested", lambda device: Scripted(behave))
-        monkeypatch.setattr(workers_file, "measured_pack_size", lambda *_: pack)
-        monkeypatch.setattr(workers_file, "wait", lambda sources, timeout: sources)
+        monkeypatch.setattr(local_file, "rested", lambda device: Scripted(behave))
+        monkeypatch.setattr(local_file, "measured_pack_size", lambda *_: pack)
+        monkeypatch.setattr(local_file, "wait", lambda sources, timeout: sources)
         monkeypatch.setattr(workers_file, "RETRY_SECONDS", 0.0)
         monkeypatch.setattr(
             workers_file, "loads_of", lambda jobs, device, size: [jobs[i : i + size] for i in range(0, len(jobs), size)]

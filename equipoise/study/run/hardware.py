@@ -133,7 +133,9 @@ def _measured_rate(recipe: Recipe, size: int, task: Task, compiled: bool) -> tup
 
 def device_name(device: torch.device) -> str:
     """A name people know, such as 'NVIDIA H200' or 'CPU x86_64'."""
-    return torch.cuda.get_device_name(device) if device.type == "cuda" else f"CPU {platform.machine()}"
+    if device.type == "cpu":
+        return f"CPU {platform.machine()}"
+    return torch.cuda.get_device_name(device) if torch.cuda.is_available() else "a GPU elsewhere"
 
 
 def best_device(name: str | None = None) -> torch.device:

@@ -7,15 +7,19 @@ from typing import Any
 
 import torch
 
+from ...core import EquipoiseError, known
 from ...train import ALONE, Team
 from .hardware import best_device, core_count
+
+ENGINES = ("local", "ray")
 
 
 @dataclass(frozen=True)
 class How:
     """Where and how the runs of a study are done. It reaches every worker as it is, and is written nowhere.
 
-    `workers` are processes on a CPU; on a GPU one process trains packs of runs.
+    `workers` are processes on a CPU; on a GPU one process trains packs of runs. With the engine "ray" they are packs
+    that are handed to a cluster at a time: those that it has no place for wait there.
     """
 
     device: torch.device
@@ -26,9 +30,30 @@ class How:
     pilot: bool = False  # longer trainings, to tell whether training was long enough, whatever they cost
     watch_classes: bool = False  # record what happens to each class while training
     team: Team = ALONE  # the processes that train each run together
+    engine: str = "local"  # or "ray": the nodes of a cluster
+    address: str | None = None  # of the cluster; None finds or makes one on this machine
 
     @classmethod
-    def on(cls, device: str | None = None, workers: int | None = None, **options: Any) -> How:
+    def on(
+        cls,
+        device: str | None = None,
+        workers: int | None = None,
+        *,
+        engine: str = "local",
+        address: str | None = None,
+        **options: Any,
+    ) -> How:
         """On the device of this name, or the best there is, with so many workers, or the usual number."""
-        where = best_device(device)
-        return cls(where, workers or (core_count() if where.type == "cpu" else 1), **options)
+        known("engine", engine, ENGINES)
+        if engine == "local":
+            if address is not None:
+                raise EquipoiseError("--address is that of a Ray cluster: add --engine ray")
+            where = best_device(device)
+            usual = core_count() if where.type == "cpu" else 1
+        else:
+            from .cluster.connection import connected
+
+            cluster = connected(address)
+            where = cluster.device(device)
+            usual = cluster.places(where)
+        return cls(where, workers or usual, engine=engine, address=address, **options)

@@ -180,6 +180,11 @@ def _evenly(jobs: list[Job], most: int) -> Iterator[list[Job]]:
         yield list(islice(rest, least + (part < more)))
 
 
+def epochs_of(load: Sequence[Job]) -> int:
+    """How long a load is: the epochs of its trainings, which go side by side."""
+    return max(sum(recipe.plan.epochs for recipe in job.recipes if recipe.posthoc is None) for job in load)
+
+
 def _recorded(store: Store, recipe: Recipe, work: Callable[[], None], device: torch.device) -> None:
     """Do `work` unless its record is there; where it fails for a reason of its own, the failure is the record."""
     if store.has(recipe.key):
@@ -399,8 +404,8 @@ def _look(recipe: Recipe, path: Path, device: torch.device) -> None:
 
 
 def cache_of(store: Store) -> Path:
-    """Where the images of a study's tasks lie while it runs."""
-    return store.path / "shared"
+    """Where the images of a study's tasks lie while it runs; on a node of a cluster many stores share one folder."""
+    return (store.path / "shared").resolve()
 
 
 @lru_cache(maxsize=2)  # a study's jobs come a seed at a time, so the task of a seed is built once

@@ -11,8 +11,9 @@ from typing import Any
 from ...core import EquipoiseError
 from ...store import Store
 from ...train import Recipe
+from .engine import engine_of
 from .how import How
-from .job import backbone, jobs_of, look_at_images
+from .job import backbone, jobs_of
 from .listener import Listener
 from .tensorboard import TensorBoard
 from .workers import Workers
@@ -31,9 +32,10 @@ def do_runs(recipes: Iterable[tuple[str, Recipe]], store: Store, how: How, liste
     missing = [job for job in jobs if not job.finished_in(store)]
     if not missing:
         return False
+    engine = engine_of(store, how)
     with listener.stages() as progress:
         for recipe in {(job.training.task, backbone(job.training)): job.training for job in missing}.values():
-            look_at_images(recipe, store, how.device, progress)  # before anything is trained
+            engine.look_at_images(recipe, progress)
     pool = Workers(missing, store, how)
     board = TensorBoard(store.path / "tensorboard") if how.tensorboard else None
     with stop_on_interrupt(pool, listener), listener.runs(names, len(jobs), len(jobs) - len(missing)) as watch:
@@ -64,7 +66,7 @@ def stop_on_interrupt(pool: Workers, listener: Listener) -> Iterator[None]:
     def handle(number: int, frame: Any) -> None:
         if pool.stopping:
             raise KeyboardInterrupt
-        listener.say("\nStopping: each run under way writes its checkpoint at the end of its epoch …")
+        listener.say(f"\nStopping: {pool.stop_words} …")
         pool.stop()
 
     with on_ctrl_c(handle):

@@ -1,11 +1,12 @@
-"""Worker processes for a study's jobs: one thread each, a pipe each, and nothing shared but the store.
+"""Hands a study's jobs to the seats of an engine, and decides what follows from what they tell.
 
 A worker that is killed frees its claims (the system does); workers notice at once when the parent dies. So a study may
 be killed at any moment and be run again: what is finished stays, what was under way goes on from its checkpoint.
 
 A worker that dies takes no more with it than the run it was at. That run is tried once more, by a new worker; runs that
 had died together, on a GPU, one by one. Who dies again is recorded as failed, and the others go on. Want of memory is
-no failure: such a run is tried again when the others are done and it has the machine to itself.
+no failure: such a run is tried again when the others are done and it has the machine to itself. Nor is the loss of a
+machine of a cluster, which says nothing about the runs there.
 """
 
 from __future__ import annotations
@@ -14,21 +15,18 @@ import time
 from collections import Counter, deque
 from collections.abc import Iterator
 from dataclasses import dataclass
-from multiprocessing.connection import Connection, wait
-from pathlib import Path
 from typing import Any
 
 from ...data import forget_cached
 from ...store import Store
-from ...store.underway import note_epoch
-from ...train import Stopped, choose_convolutions
-from .bf16 import check_precision
-from .child import Child, Death, Trouble, check_start, rested
+from .child import Death, Trouble, check_start
+from .engine import Seat, engine_of
 from .how import How
-from .job import Curves, Job, cache_of, do, do_together, loads_of, measured_pack_size, record_death
+from .job import Job, cache_of, epochs_of, loads_of, record_death
 
 RETRY_SECONDS = 0.5  # how often a job that another process is doing is looked at again
 TRIES = 2  # of a run whose worker dies, and of a worker that dies before it has begun
+LOSSES = 20  # of machines in the middle of one run: then it is the run, perhaps, that ends them
 
 
 @dataclass(frozen=True)
@@ -56,17 +54,20 @@ class Workers:
         self.alone: deque[Job] = deque()  # for when nothing else is under way
         self.without_memory: list[Job] = []  # not done, and not to be done here
         self.deaths: Counter[str] = Counter()  # by the key of the recipe that a worker was at
+        self.losses: Counter[str] = Counter()  # of machines, by the same
         self.false_starts = 0
         self.stopping = False
-        check_precision([job.training for job in jobs], how.device)
-        self.pack_size = measured_pack_size(jobs, store, how)
+        self.engine = engine_of(store, how)
+        self.stop_words = self.engine.stop_words
+        self.engine.check(jobs)
+        self.pack_size = self.engine.pack_size(jobs)
         self.add(jobs)
-        self.seats = [_Seat(number, store.path, how) for number in range(min(how.workers, len(self.waiting)))]
+        self.seats: list[Seat] = self.engine.seats(min(how.workers, len(self.waiting)))
 
     def add(self, jobs: list[Job]) -> None:
-        """More to do, after what waits already."""
-        check_precision([job.training for job in jobs], self.how.device)
-        self.waiting.extend(loads_of(jobs, self.how.device, self.pack_size))
+        """More to do, after what waits already; the longest first, so that none is begun when others have ended."""
+        self.engine.check(jobs)
+        self.waiting.extend(sorted(loads_of(jobs, self.how.device, self.pack_size), key=epochs_of, reverse=True))
 
     def stop(self) -> None:
         """Ask for a clean end; events go on until all workers have ended."""
@@ -81,7 +82,7 @@ class Workers:
                 yield from self._dispatch()
                 if not self._anything():
                     break
-                for seat in self._ready():
+                for seat in self.engine.ready([seat for seat in self.seats if seat.load], RETRY_SECONDS):
                     load = seat.load
                     for what, content in seat.receive():
                         yield from self._told(seat, load, what, content)
@@ -118,14 +119,9 @@ class Workers:
         """Whether anything is under way or to come."""
         return any(seat.load for seat in self.seats) or (bool(self.waiting or self.alone) and not self.stopping)
 
-    def _ready(self) -> list[_Seat]:
-        sources = {source: seat for seat in self.seats if seat.load for source in seat.sources}
-        ready = wait(list(sources), timeout=RETRY_SECONDS)
-        return list({id(sources[r]): sources[r] for r in ready}.values())  # type: ignore[index]
-
     # -- what was told -----------------------------------------------------------------------------------------------
 
-    def _told(self, seat: _Seat, load: list[Job], what: str, content: Any) -> Iterator[Event]:
+    def _told(self, seat: Seat, load: list[Job], what: str, content: Any) -> Iterator[Event]:
         if what == "begun":
             yield from (Event("begun", job, seat.place(i)) for i, job in enumerate(load))
         elif what == "epoch":
@@ -135,6 +131,8 @@ class Workers:
             yield from self._answered(seat, load, content)
         elif what == "died":
             yield from self._died(load, content)
+        elif what == "lost":
+            yield from self._lost(load, content)
         elif content.memory:
             seat.close()  # so that all it holds is free
             yield from self._short_of_memory(load, content)
@@ -144,7 +142,7 @@ class Workers:
         else:
             yield Event("fatal", load[0], error=content.text)
 
-    def _answered(self, seat: _Seat, load: list[Job], mine: list[bool] | None) -> Iterator[Event]:
+    def _answered(self, seat: Seat, load: list[Job], mine: list[bool] | None) -> Iterator[Event]:
         """`mine` says which jobs were ours to do; None where the worker was stopped."""
         for member, ours in enumerate(mine or ()):
             if not ours:
@@ -176,6 +174,16 @@ class Workers:
             else:
                 self.waiting.appendleft([job])
         yield from (Event("again", job, error=str(death)) for job in load)
+
+    def _lost(self, load: list[Job], why: str) -> Iterator[Event]:
+        """They go on elsewhere, from the checkpoints that reached the store."""
+        for job in load:
+            self.losses[self._under_way(job)] += 1
+        if max(self.losses[self._under_way(job)] for job in load) >= LOSSES:
+            yield from self._died(load, Death(0, True, f"{why}, {LOSSES} times"))
+            return
+        self.waiting.appendleft(load)
+        yield from (Event("again", job, error=why) for job in load)
 
     def _under_way(self, job: Job) -> str:
         """The key of the recipe that a worker is at: a job's are done in their order."""
@@ -212,66 +220,6 @@ class Workers:
             f"memory ran out: {left} not done, though nothing else was under way. All others are done and kept. A "
             "smaller batch_size or model needs less; the same command then does what is left"
         )
-
-
-class _Seat:
-    """A place for one worker; one that has died is replaced for the next load."""
-
-    def __init__(self, number: int, path: Path, how: How) -> None:
-        self.number, self.path, self.how = number, path, how
-        self.load: list[Job] = []
-        self.child: Child | None = None
-
-    @property
-    def sources(self) -> list[Connection | int]:
-        """What to wait for."""
-        return [self.child.pipe, self.child.process.sentinel] if self.child else []
-
-    def place(self, member: int) -> int:
-        return self.number * 100 + member
-
-    def start(self, load: list[Job]) -> None:
-        if self.child is None or not self.child.fit:
-            self.close()
-            self.child = rested(self.how.device)
-        self.load = load
-        self.child.order(_do_load, load, self.path, self.how)
-
-    def stop(self) -> None:
-        if self.child:
-            self.child.stop()
-
-    def receive(self) -> list[tuple[str, Any]]:
-        """What this worker has told since the last time; after its last word it has no load."""
-        assert self.child is not None
-        told = self.child.messages()
-        if not self.child.busy:
-            self.load = []
-        return told
-
-    def close(self) -> None:
-        if self.child:
-            self.child.close()
-        self.child = None
-
-
-def _do_load(load: list[Job], path: Path, how: How, pipe: Connection) -> list[bool] | None:
-    """In a worker: do the jobs, and say whether each was ours to do; None when asked to stop."""
-    store = Store(path)
-    choose_convolutions(fast=how.fast)
-    pipe.send(("begun", None))
-
-    def tell(member: int, epoch: int, curves: Curves) -> None:
-        training = load[member].training
-        note_epoch(store, training.key, epoch, training.plan.epochs)
-        pipe.send(("epoch", (member, epoch, {name: values[-1] for name, values in curves.items()})))
-
-    try:  # anything that comes meanwhile means stop
-        if len(load) == 1:
-            return [do(load[0], store, how, lambda epoch, curves: tell(0, epoch, curves), pipe.poll)]
-        return do_together(load, store, how, tell, pipe.poll)
-    except Stopped:
-        return None
 
 
 def _first_line(text: str) -> str:

@@ -1,0 +1,61 @@
+"""Data sets in the object store of a cluster: put there once, fetched once by each node."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+
+from ....core import EquipoiseError
+from ....data import keep_set, load_task, placeless
+from ....store import Store, explained
+from ....train import Recipe, TaskChoice
+from ....train.embed import features_files
+from ..job import backbone, cache_of
+from .connection import Cluster
+from .order import Files, Images
+
+SENT = 2 * 2**30  # bytes: larger sets are read by each node where it has them
+
+
+def send_set(recipe: Recipe, store: Store, cluster: Cluster, *, features: bool) -> Images | None:
+    """The set of a recipe in the object store, with the `features` that stand for its images where they were made.
+
+    None for a set that comes with a package, and for one too large: each node must have that, and is asked whether.
+    """
+    content, by = recipe.task.content, backbone(recipe)
+    if content is None:
+        return None
+    name = (placeless(recipe.task.name), content, by if features else None)
+    if name not in cluster.sent:
+        cluster.sent[name] = _put(recipe, store, cluster, features=features and by is not None)
+    return cluster.sent[name]
+
+
+def _put(recipe: Recipe, store: Store, cluster: Cluster, *, features: bool) -> Images | None:
+    task = recipe.task
+    with explained(store.path):
+        folder = keep_set(task.name, str(task.content), cache_of(store), most=SENT)
+    if folder is None:
+        cluster.on_each_node(find_set, task)
+        return None
+    put = cluster.ray.put
+    return Images(folder.name, put(_read(folder.iterdir())), put(_read(_seen(recipe))) if features else None)
+
+
+def _seen(recipe: Recipe) -> list[Path]:
+    channels = load_task(**recipe.task.__dict__, decode=False).train.images.shape[1]
+    return features_files(recipe.model, recipe.plan.weights, channels, str(recipe.task.content))
+
+
+def _read(paths: Iterable[Path]) -> Files:
+    return {path.name: np.fromfile(path, np.uint8) for path in paths}
+
+
+def find_set(task: TaskChoice) -> None:
+    """On a node: make sure that the set is there, and is the same."""
+    try:
+        load_task(**task.__dict__, decode=False)
+    except (EquipoiseError, OSError) as error:
+        raise EquipoiseError(f"it has not got the images of {task.name}: {error}") from None

@@ -1,0 +1,92 @@
+"""What a node does with a load: the same as a worker of one machine, in a store of its own, and tells as it goes."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import lru_cache
+from multiprocessing.connection import wait
+from types import ModuleType
+from typing import Any
+
+from ..bf16 import check_precision
+from ..child import Child, Message, Trouble, rest, rested
+from ..job import measured_pack_size
+from ..local import do_load
+from .facts import differences, facts
+from .order import Order, unpack
+from .parcels import Parcels
+from .workplace import work_in
+
+PAUSE = 0.2  # seconds between two messages about epochs
+LAST_WORDS = ("answer", "error", "died")
+software_here = lru_cache(maxsize=1)(facts)
+
+
+def do_order(order: Order) -> Iterator[Message]:
+    """A Ray task: yields what a `Seat` tells, and what `Parcels` notices."""
+    import ray
+
+    if differs := differences(order.software, software_here()):
+        yield "error", Trouble(f"a node that came later has other software: {differs}. Install the same there")
+        return
+    with work_in(order.driver) as store:
+        unpack(order, store, ray.get)
+        check_precision([job.training for job in order.jobs], order.how.device)
+        with _no_main():
+            child = rested(order.how.device)
+        child.order(do_load, order.jobs, store.path, order.how)
+        yield from _relayed(child, Parcels(store, [recipe.key for job in order.jobs for recipe in job.recipes]))
+
+
+def pack_size(order: Order) -> int:
+    """A Ray task: how many runs of this order to train side by side on the GPU of this node."""
+    import ray
+
+    with work_in(order.driver) as store:
+        unpack(order, store, ray.get)
+        return measured_pack_size(order.jobs, store, order.how)
+
+
+@contextmanager
+def _no_main() -> Iterator[None]:
+    """A child imports its parent's main module, as it must where that is a user's script; here it would be Ray's."""
+    main = sys.modules["__main__"]
+    sys.modules["__main__"] = ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = main
+
+
+def _relayed(child: Child, parcels: Parcels) -> Iterator[Message]:
+    """What a child tells, its last word after all that it has made; of many epochs, the latest of each member."""
+    while True:
+        wait([child.process.sentinel, child.pipe], timeout=PAUSE)
+        told = _so_far(child)
+        last = told.pop() if told and told[-1][0] in LAST_WORDS else None
+        yield from _latest(told)
+        yield from parcels.new()
+        if last:
+            rest(child)
+            yield last
+            return
+
+
+def _so_far(child: Child) -> list[Message]:
+    """What was told in a short while."""
+    told = child.messages()
+    if child.busy:
+        wait([child.process.sentinel], timeout=PAUSE)
+        told += child.messages()
+    return told
+
+
+def _latest(told: list[Message]) -> Iterator[Message]:
+    newest: dict[Any, Message] = {}
+    for what, content in told:
+        newest[what, content[0] if what == "epoch" else None] = (what, content)
+    # not 'yield from': Ray sends values into generators, and a list takes none
+    for message in newest.values():  # noqa: UP028
+        yield message

@@ -1,0 +1,158 @@
+"""A real Ray cluster on one machine: a head and two nodes, each with a core, as processes of their own."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import nullcontext
+from pathlib import Path
+
+import pytest
+
+import equipoise
+from equipoise.core import EquipoiseError
+from equipoise.study import Listener, Watch
+from equipoise.study.run.cluster import sets
+from equipoise.study.run.cluster.connection import Cluster, connected
+from equipoise.train import TaskChoice
+
+ray = pytest.importorskip("ray", reason="needs Ray: pip install 'equipoise[ray]'")
+
+STUDY = """
+question = "Does a study on a cluster end as one on this machine?"
+baseline = "plain"
+seeds = 2
+[task]
+name = "digits"
+imbalance = "long_tailed"
+ratio = 20
+[base]
+model = "cnn_small(width=8)"
+epochs = 40
+[methods.plain]
+[methods.mfw]
+mix = "mfw(alpha=1.0)"
+[methods.adjusted]
+posthoc = "logit_adjust(tau=1.0)"
+"""
+RUNS = 6
+
+
+@pytest.fixture(scope="module")
+def nodes():
+    """The cluster; its head trains nothing."""
+    from ray.cluster_utils import Cluster as Nodes
+
+    found = Nodes(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False})
+    for _ in range(2):
+        found.add_node(num_cpus=1)
+    yield found
+    ray.shutdown()
+    connected.cache_clear()
+    found.shutdown()
+
+
+@pytest.fixture
+def asked(tmp_path):
+    path = tmp_path / "asked.toml"
+    path.write_text(STUDY)
+    return path
+
+
+def records(out):
+    """What the records say, but for when and how long; the checksums of their files among it."""
+    found = {}
+    for path in out.glob("runs/*/record.json"):
+        plain = json.loads(path.read_text())
+        found[plain["key"]] = {name: plain[name] for name in ("recipe", "state", "metrics", "curves", "files", "data")}
+    return found
+
+
+def written(out):
+    return {path.parent.name: path.stat().st_mtime_ns for path in out.glob("runs/*/record.json")}
+
+
+def wait_for(condition, seconds=300):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def workers_of(nodes):
+    """The processes of workers that are at a load, and the node of each."""
+    raylets = {node.all_processes["raylet"][0].process.pid: node for node in nodes.worker_nodes}
+    found = {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            parent = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
+            if parent in raylets and (folder / "cmdline").read_bytes().startswith(b"ray::do_order"):
+                found[int(folder.name)] = raylets[parent]
+        except OSError:
+            continue
+    return found
+
+
+class Killer(Listener, Watch):
+    """Kills a worker when a run is at work, and after that has begun again a node, which is replaced."""
+
+    def __init__(self, nodes):
+        self.nodes, self.killed, self.said = nodes, [], []
+
+    def runs(self, names, total, done):
+        return nullcontext(self)
+
+    def event(self, event, store):
+        self.said += [event.error] if event.what == "again" else []
+        if event.what != "epoch" or len(self.killed) != len(self.said) or not (at_work := workers_of(self.nodes)):
+            return
+        process, node = next(iter(at_work.items()))
+        if not self.killed:
+            os.kill(process, signal.SIGKILL)
+            self.killed.append("worker")
+        elif len(self.killed) == 1:
+            self.nodes.remove_node(node, allow_graceful=False)
+            self.nodes.add_node(num_cpus=1, wait=False)
+            self.killed.append("node")
+
+
+def test_killed_workers_nodes_and_drivers_leave_the_records_of_one_machine(nodes, asked, tmp_path):
+    command = [sys.executable, "-m", "equipoise", "run", asked, "--out", tmp_path / "ray"]
+    with subprocess.Popen([*command, "--engine", "ray", "--address", nodes.address]) as driver:
+        wait_for(lambda: written(tmp_path / "ray"))
+        driver.kill()
+    seen = written(tmp_path / "ray")
+    killer = Killer(nodes)
+    equipoise.run(asked, tmp_path / "ray", engine="ray", address=nodes.address, listener=killer)
+    assert killer.killed == ["worker", "node"] and len(killer.said) >= 2
+    assert all("its worker or node is gone" in why for why in killer.said)
+    assert written(tmp_path / "ray").items() >= seen.items(), "a finished run was lost or done again"
+    equipoise.run(asked, tmp_path / "local", listener=Listener(), device="cpu", workers=2)
+    assert len(records(tmp_path / "local")) >= RUNS
+    assert records(tmp_path / "ray") == records(tmp_path / "local")
+
+
+def test_nodes_with_other_software_are_named(nodes, tmp_path):
+    fake = tmp_path / "site" / "torch-0.4.1.dist-info"
+    fake.mkdir(parents=True)
+    (fake / "METADATA").write_text("Metadata-Version: 2.1\nName: torch\nVersion: 0.4.1\n")
+    node = nodes.add_node(num_cpus=0, env_vars={"PYTHONPATH": str(tmp_path / "site")})
+    began = time.monotonic()
+    try:
+        with pytest.raises(EquipoiseError, match=r"other software.*\n.*torch 0\.4\.1 \(here .*\nInstall the same"):
+            Cluster(nodes.address)
+    finally:
+        nodes.remove_node(node)
+    assert time.monotonic() - began < 10
+
+
+def test_a_node_without_the_images_is_named(nodes, tmp_path):
+    task = TaskChoice(f"folder(path='{tmp_path / 'only_here'}', size=8)")
+    began = time.monotonic()
+    with pytest.raises(
+        EquipoiseError, match="the node .* cannot be used: it has not got the images of folder.*only_here"
+    ):
+        connected(nodes.address).on_each_node(sets.find_set, task)
+    assert time.monotonic() - began < 10

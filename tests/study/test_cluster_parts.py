@@ -1,0 +1,408 @@
+"""The parts of the cluster engine without a cluster: what a seat makes of messages, parcels, folders of nodes, sets."""
+
+import os
+import socket
+import sys
+import threading
+from collections import deque
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from equipoise.core import EquipoiseError
+from equipoise.data import copy_source, forget_cached, keep_set, load_task
+from equipoise.data import load as load_file
+from equipoise.store import Damaged, Store
+from equipoise.study import How, Study, jobs_of
+from equipoise.study.run.child import Trouble
+from equipoise.study.run.cluster import connection, parcels, workplace
+from equipoise.study.run.cluster.connection import _check_address
+from equipoise.study.run.cluster.engine import RayEngine
+from equipoise.study.run.cluster.facts import differences, facts
+from equipoise.study.run.cluster.parcels import Parcels
+from equipoise.study.run.cluster.seat import RaySeat
+from equipoise.study.run.job import epochs_of, record_death
+from equipoise.study.run.workers import LOSSES, Workers
+
+CPU = torch.device("cpu")
+
+
+class Gone(Exception):
+    """Stands for what Ray raises where a worker or node is lost."""
+
+
+class Failed(Gone):
+    """Stands for an error inside a task."""
+
+
+class NoMemory(Gone):
+    """Stands for a worker that Ray ended because its node had no memory left."""
+
+
+@dataclass(eq=False)
+class Stream:
+    """Stands for a task: what it will have yielded, and whether it was ended."""
+
+    messages: deque = field(default_factory=deque)
+    ended: bool = False
+
+    def __next__(self):
+        return self.messages.popleft()
+
+
+class FakeRay:
+    exceptions = SimpleNamespace(RayError=Gone, RayTaskError=Failed, OutOfMemoryError=NoMemory)
+
+    def wait(self, streams, timeout=None):
+        return [stream for stream in streams if stream.messages], []
+
+    def get(self, message):
+        if isinstance(message, Exception):
+            raise message
+        return message
+
+    def cancel(self, stream, force):
+        stream.ended = True
+
+
+@pytest.fixture
+def jobs():
+    study = {
+        "baseline": "a",
+        "seeds": 1,
+        "task": {"name": "blobs", "n_max": 60},
+        "base": {"model": "cnn_small(width=4)", "epochs": 4},
+        "methods": {"a": {}, "b": {"loss": "focal", "epochs": 8}},
+    }
+    return jobs_of(recipe for _, recipe in Study.from_dict(study).recipes())
+
+
+@pytest.fixture
+def store(tmp_path):
+    return Store(tmp_path / "driver").create()
+
+
+@pytest.fixture
+def finished(tmp_path):
+    """The files of a run that another store has finished."""
+
+    def files(job):
+        other = Store(tmp_path / "node").create()
+        if not other.has(job.training.key):
+            record_death(job.training, other, "stands for any record", CPU)
+        return other.files_of(job.training.key)
+
+    return files
+
+
+@pytest.fixture
+def seat(store):
+    submitted = []
+
+    def submit(jobs):
+        submitted.append(Stream())
+        return submitted[-1]
+
+    made = RaySeat(3, store, FakeRay(), submit)
+    made.submitted = submitted
+    return made
+
+
+# -- what a seat makes of messages -------------------------------------------------------------------------------------
+
+
+def test_runs_and_checkpoints_go_into_the_store_before_the_answer_is_told(seat, store, jobs, finished):
+    job, key = jobs[0], jobs[0].training.key
+    seat.start([job])
+    stream = seat.submitted[0]
+    stream.messages.extend([("begun", None), ("epoch", (0, 2, {"train_loss": 1.0})), ("checkpoint", (key, b"state"))])
+    assert seat.receive() == [("begun", None), ("epoch", (0, 2, {"train_loss": 1.0}))]
+    assert (store.scratch(key) / "checkpoint.pt").read_bytes() == b"state" and store.is_claimed(key)
+    stream.messages.extend([("run", (key, finished(job))), ("answer", [True])])
+    assert seat.receive() == [("answer", [True])]
+    assert store.files_of(key) == finished(job) and not store.scratch(key).exists()
+    assert not seat.load and not store.is_claimed(key)
+
+
+def test_a_load_that_another_driver_is_at_is_left_to_it(seat, store, jobs):
+    with store.claim(jobs[0].training.key):
+        seat.start([jobs[0]])
+        assert seat.receive() == [("answer", [False])] and not seat.submitted
+        seat.start(jobs)
+        seat.submitted[0].messages.extend([("epoch", (0, 1, {})), ("answer", [True])])
+        assert seat.receive() == [("epoch", (1, 1, {})), ("answer", [False, True])]
+
+
+@pytest.mark.parametrize(
+    ("error", "what"),
+    [(Gone("node died"), "lost"), (Failed("ValueError: x"), "error"), (NoMemory(), "error")],
+    ids=["node", "ours", "memory"],
+)
+def test_how_a_task_ends_without_an_answer(seat, store, jobs, error, what):
+    seat.start([jobs[0]])
+    seat.submitted[0].messages.append(error)
+    ((told, content),) = seat.receive()
+    assert told == what and not seat.load and not store.is_claimed(jobs[0].training.key)
+    if isinstance(error, NoMemory):
+        assert content.memory
+    elif what == "error":
+        assert content == Trouble("ValueError: x")
+
+
+def test_the_first_of_two_attempts_wins_and_the_other_is_ended(seat, store, jobs, finished):
+    job, key = jobs[0], jobs[0].training.key
+    seat.start([job])
+    seat.double()
+    slow, quick = seat.submitted
+    slow.messages.append(("epoch", (0, 2, {})))
+    quick.messages.extend([("begun", None), ("epoch", (0, 1, {})), ("checkpoint", (key, b"older"))])
+    assert seat.receive() == [("epoch", (0, 2, {}))], "the slower one's news are none"
+    assert not (store.scratch(key) / "checkpoint.pt").exists()
+    quick.messages.extend([("run", (key, finished(job))), ("answer", [True])])
+    slow.messages.extend([("run", (key, {"record.json": b"not even read"}))])
+    slow.messages.rotate()
+    assert seat.receive()[-1] == ("answer", [True])
+    assert slow.ended and store.files_of(key) == finished(job)
+
+
+def test_of_two_attempts_one_may_die(seat, jobs):
+    seat.start([jobs[0]])
+    seat.double()
+    first, second = seat.submitted
+    first.messages.append(Gone())
+    assert seat.receive() == [] and seat.load
+    second.messages.append(Gone())
+    ((what, _),) = seat.receive()
+    assert what == "lost"
+
+
+def test_stopping_keeps_what_has_arrived(seat, store, jobs, finished):
+    key = jobs[0].training.key
+    seat.start([jobs[0]])
+    seat.submitted[0].messages.append(("run", (key, finished(jobs[0]))))
+    seat.stop()
+    assert seat.receive() == [("answer", None)]
+    assert store.has(key) and seat.submitted[0].ended
+
+
+def test_what_was_damaged_on_the_way_is_done_again(seat, store, jobs, finished):
+    key, files = jobs[0].training.key, finished(jobs[0])
+    seat.start([jobs[0]])
+    record = files["record.json"].replace(b"stands for", b"stood for.")
+    seat.submitted[0].messages.append(("run", (key, files | {"record.json": record})))
+    ((what, why),) = seat.receive()
+    assert what == "lost" and "damaged" in why and not store.has(key)
+
+
+def test_a_store_adopts_only_what_belongs_together(store, tmp_path, jobs, finished):
+    key, files = jobs[0].training.key, finished(jobs[0])
+    for wrong in ({}, files | {"valid.npz": b"more"}, {"record.json": b"{"}):
+        with pytest.raises(Damaged):
+            store.adopt(key, wrong)
+    with pytest.raises(Damaged):
+        store.adopt(jobs[1].training.key, files)
+    assert not store.records()
+    store.adopt(key, files)
+    assert store.damage(key) is None
+
+
+# -- what follows for a study ------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def engine(store, monkeypatch):
+    """An engine on a cluster that has always room, where nothing is submitted."""
+    cluster = SimpleNamespace(ray=FakeRay(), is_idle=lambda device: True)
+    monkeypatch.setattr("equipoise.study.run.cluster.engine.connected", lambda address: cluster)
+    monkeypatch.setattr(RayEngine, "_submit", lambda self, jobs: Stream())
+    monkeypatch.setattr(RayEngine, "pack_size", lambda self, jobs: 1)
+    return RayEngine(store, How(CPU, 2, engine="ray"))
+
+
+def test_only_a_straggler_near_the_end_is_doubled(engine, jobs, monkeypatch):
+    now = [100.0]
+    monkeypatch.setattr("equipoise.study.run.cluster.engine.time.monotonic", lambda: now[0])
+    first, second = engine.seats(2)
+    first.start([jobs[0]])
+    second.start([jobs[1]])
+    first.attempts[0].began = second.attempts[0].began = 100.0
+    engine._paces = [1.0, 1.1, 0.9]
+    now[0] += 8 * 1.6  # 3.2 seconds for an epoch of the one, 1.6 for one of the other
+    engine.ready([first, second], 0)
+    assert len(first.attempts) == len(second.attempts) == 1, "as long as nobody is idle, nothing is doubled"
+    first.close()
+    now[0] += 2
+    engine.ready([second], 0)
+    assert len(second.attempts) == 2
+    now[0] += 2
+    engine.ready([second], 0)
+    assert len(second.attempts) == 2, "once is enough"
+
+
+def test_what_is_not_slow_is_not_doubled(engine, jobs, monkeypatch):
+    now = [100.0]
+    monkeypatch.setattr("equipoise.study.run.cluster.engine.time.monotonic", lambda: now[0])
+    busy, _ = engine.seats(2)
+    busy.start([jobs[1]])
+    engine._paces = [1.0, 1.1, 0.9]
+    now[0] += 60
+    engine.ready([busy], 0)
+    assert len(busy.attempts) == 1, "it waits for a place, so it is not slow"
+    busy.attempts[0].began = now[0]
+    now[0] += 8 * 1.4
+    engine.ready([busy], 0)
+    assert len(busy.attempts) == 1
+
+
+def test_long_trainings_begin_first(engine, jobs, store):
+    pool = Workers(jobs, store, How(CPU, 1, engine="ray"))
+    assert [epochs_of(load) for load in pool.waiting] == [8, 4]
+
+
+def test_a_lost_machine_is_no_failure_but_too_many_are(engine, jobs, store, monkeypatch):
+    lost = []
+
+    def submit(self, jobs):
+        lost.append(jobs[0].training.key)
+        return Stream(deque([Gone()]))
+
+    monkeypatch.setattr(RayEngine, "_submit", submit)
+    events = list(Workers(jobs[:1], store, How(CPU, 1, engine="ray")).events())
+    assert [e.what for e in events].count("again") == LOSSES and events[-1].what == "done"
+    assert "its worker or node is gone (Gone)" in store.get(jobs[0].training.key).error
+    assert len(lost) == LOSSES + 1
+
+
+# -- what comes back ---------------------------------------------------------------------------------------------------
+
+
+def test_parcels_are_sent_once_and_checkpoints_not_too_often(store, jobs, monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr(parcels.time, "monotonic", lambda: now[0])
+    job, key = jobs[0], jobs[0].training.key
+    path = store.scratch(key) / "checkpoint.pt"
+    path.parent.mkdir()
+    path.write_bytes(b"came with the order")
+    found = Parcels(store, [key])
+    assert list(found.new()) == []
+    path.write_bytes(b"x" * 8_000_000)
+    os.utime(path, ns=(1, 1))
+    assert [(what, len(content)) for what, (_, content) in found.new()] == [("checkpoint", 8_000_000)]
+    path.write_bytes(b"newer")
+    os.utime(path, ns=(2, 2))
+    assert list(found.new()) == []
+    now[0] = 3.9  # 8 MB at 2 MB a second
+    assert list(found.new()) == []
+    now[0] = 4.1
+    assert list(found.new()) == [("checkpoint", (key, b"newer"))]
+    record_death(job.training, store, "stands for any record", CPU)
+    assert [what for what, _ in found.new()] == ["run"] and list(found.new()) == []
+
+
+# -- folders of a node -------------------------------------------------------------------------------------------------
+
+
+def test_packs_share_images_and_the_next_driver_clears_away(tmp_path, monkeypatch):
+    monkeypatch.setattr(workplace.tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(workplace, "_held", [])
+    workplace._entered.cache_clear()
+    with workplace.work_in("one") as store, workplace.work_in("one") as other:
+        assert store.path != other.path
+        (store.path / "shared" / "images").write_text("x")
+        assert (other.path / "shared" / "images").read_text() == "x"
+    assert not store.path.exists()
+    folders = next(tmp_path.glob("equipoise-*"))
+    with workplace.work_in("two"):
+        assert (folders / "one" / "shared" / "images").exists(), "its process lives"
+    for lock in workplace._held:
+        lock.close()  # as the system does when a process ends
+    with workplace.work_in("three"):
+        assert {p.name for p in folders.iterdir() if p.is_dir()} == {"three"}
+    workplace.leave("three")
+    assert not any(p.is_dir() for p in folders.iterdir())
+    workplace._entered.cache_clear()
+    workplace._held.pop().close()
+
+
+# -- sets of images ----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def photos(tmp_path):
+    rng = np.random.default_rng(0)
+    for name in ("cat", "dog"):
+        (tmp_path / "photos" / name).mkdir(parents=True)
+        for i in range(12):
+            Image.fromarray(rng.integers(0, 256, (8, 8, 3), np.uint8)).save(tmp_path / "photos" / name / f"{i}.png")
+    return tmp_path / "photos"
+
+
+@pytest.mark.parametrize("through", [None, lambda source: source.in_memory()], ids=["images", "features"])
+def test_a_set_can_be_used_where_its_files_are_not(photos, tmp_path, through):
+    name = f"folder(path='{photos}', size=8)"
+    here = load_task(name, through=through)
+    assert keep_set(name, here.content, tmp_path / "cache", most=10) is None, "too large to be sent"
+    folder = keep_set(name, here.content, tmp_path / "cache", most=10**6)
+    files = {path.name: np.fromfile(path, np.uint8) for path in folder.iterdir()}
+    photos.rename(tmp_path / "elsewhere")
+    copy_source(tmp_path / "node" / folder.name, lambda: files)
+    copy_source(tmp_path / "node" / folder.name, lambda: pytest.fail("it is there"))
+    load_file._read.cache_clear()
+    there = load_task(name, content=here.content, cache=tmp_path / "node", through=through)
+    assert there.fingerprint == here.fingerprint
+    for split in ("train", "valid", "test"):
+        one, other = getattr(here, split), getattr(there, split)
+        assert torch.equal(one.images[:], other.images[:]) and torch.equal(one.labels, other.labels)
+    forget_cached(tmp_path / "node")
+    assert not (tmp_path / "node" / folder.name).exists()
+
+
+# -- addresses and software --------------------------------------------------------------------------------------------
+
+
+def test_an_address_that_does_not_answer_is_told_in_a_sentence(monkeypatch):
+    monkeypatch.setattr(connection, "SECONDS", 0.2)
+    for address in ("127.0.0.1:9", "nowhere.invalid:6379", "127.0.0.1:port"):
+        with pytest.raises(EquipoiseError, match=rf"no Ray cluster answers at {address}.*ray start --head"):
+            _check_address(address)
+    with pytest.raises(EquipoiseError, match="run equipoise on one of its machines"):
+        _check_address("ray://10.0.0.1:10001")
+
+
+def test_a_port_where_something_else_listens_is_told_soon(monkeypatch):
+    monkeypatch.setattr(connection, "SECONDS", 0.2)
+    no_answer = pytest.raises(EquipoiseError, match=r"no Ray cluster answers at .* \(timed out\)")
+    with socket.create_server(("127.0.0.1", 0)) as silent, no_answer:
+        _check_address(f"127.0.0.1:{silent.getsockname()[1]}")
+    monkeypatch.setattr(connection, "SECONDS", 5.0)
+    with socket.create_server(("127.0.0.1", 0)) as other:
+
+        def greet():
+            with other.accept()[0] as line:
+                line.sendall(b"220 a mail server\r\n")
+
+        greeter = threading.Thread(target=greet)
+        greeter.start()
+        with pytest.raises(EquipoiseError, match="what listens there is not Ray"):
+            _check_address(f"127.0.0.1:{other.getsockname()[1]}")
+        greeter.join()
+
+
+def test_an_address_needs_the_engine():
+    with pytest.raises(EquipoiseError, match="add --engine ray"):
+        How.on("cpu", address="auto")
+    with pytest.raises(EquipoiseError, match="engine"):
+        How.on("cpu", engine="roy")
+
+
+def test_differences_name_both_versions():
+    ours = facts()
+    assert ours["torch"] == torch.__version__.partition("+")[0]
+    assert ours["Python"] == ".".join(map(str, sys.version_info[:2]))
+    assert not differences(ours, dict(ours))
+    told = differences({"torch": "2.13.0", "ray": "2.60.0"}, {"torch": "2.6.0", "ray": "2.60.0"})
+    assert told == "torch 2.6.0 (here 2.13.0)"
