@@ -50,7 +50,7 @@ def collect(store: Store) -> Collected:
         for method in study.methods
     }
     runs = {name: _without_later_rounds(of_method, rounds) for name, of_method in runs.items()}
-    verdict = _verdict(store, study, runs, before, rounds)
+    verdict = replace(_verdict(store, study, runs, before, rounds), seed_seconds=_seed_seconds(runs))
     longer_run = [(run, _run(store, run.method, run.seed, run.key, study)) for run in longer.runs]
     gains = gains_of(longer_run, runs, store, study.metric)
     if broken := broken_premise(gains, study.metric, study.accept_short_training):
@@ -103,6 +103,12 @@ def _verdict(
         images=image_scores(runs),
         equivalent_within=None if within is None else within * ALL_METRICS[study.metric].point,
     )
+
+
+def _seed_seconds(runs: Mapping[str, tuple[Run, ...]]) -> float | None:
+    """Computing time of one more seed of all methods; None if some method has not finished a run."""
+    taken = [[run.record.seconds for run in of_method if run.record and run.finished] for of_method in runs.values()]
+    return sum(sum(seconds) / len(seconds) for seconds in taken) if all(taken) else None
 
 
 def _scores_of_gone(
@@ -213,12 +219,13 @@ def _scores(runs: Sequence[Run], metric: str) -> list[float]:
 
 
 def _leaders(runs: Mapping[str, tuple[Run, ...]], verdict: Verdict) -> dict[str, frozenset[str]]:
-    """For each metric the best method and those not separable from it: tier 1 of a comparison on that metric."""
+    """For each metric the best methods: tier 1 of a comparison on it, and none where all methods are in one tier."""
     leaders = {}
     for metric in {**METRICS, verdict.metric: None}:
         scores = {n: [s if math.isfinite(s) else math.nan for s in _scores(own, metric)] for n, own in runs.items()}
         found = verdict if metric == verdict.metric else compare(scores, verdict.baseline, metric=metric)
-        leaders[metric] = frozenset(result.name for result in found.methods if result.tier == 1)
+        separates = any(result.tier and result.tier > 1 for result in found.methods)
+        leaders[metric] = frozenset(result.name for result in found.methods if separates and result.tier == 1)
     return leaders
 
 

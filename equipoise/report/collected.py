@@ -90,7 +90,7 @@ class Method:
 
     `marks` warn that the comparison is not of like with like; `differences` are (seed, score - baseline's score);
     `changes` are the dials of the recipe at which it differs: (dial, the baseline's choice, this one's);
-    `leads` are the metrics at which it is the best or not separable from the best;
+    `leads` are the metrics at which it is in the first of several tiers;
     `per_class` and `confusion` are empty if the method has other classes than the baseline, or no finished run;
     `confusion` and `reliability` are sums over the finished runs.
     """
@@ -143,12 +143,8 @@ class Collected:
 
     @property
     def answer(self) -> tuple[str, ...]:
-        """The verdict in one or two sentences: its headline, then its best method or what so many pairs can tell."""
-        said = self.verdict.sentences()
-        others = [result.standing for result in self.verdict.methods if result.standing != "baseline"]
-        shown = next((standing for standing in ("better", "withheld") if standing in others), None)
-        second = 2 + others.index(shown) if shown else 1  # as `Verdict.sentences` orders them
-        return (said[0], *said[second : second + 1])
+        """The verdict in two sentences: its headline, then its best method or why nothing is claimed."""
+        return tuple(self.verdict.sentences()[:2])
 
     @property
     def knows_new_images(self) -> bool:

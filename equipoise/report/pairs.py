@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup
 
-from ..analysis import holm, mean_interval, sign_flip_test
+from ..analysis import mean_interval
 from ..analysis.statistics.priority import ALL_METRICS
+from ..analysis.statistics.verdict import PairResult
 from .collected import Collected, Method
 from .render.words import is_share, title_of
 
@@ -23,7 +24,7 @@ MOST_CLASSES = 200  # beyond, the differences class by class are left out of the
 class Pair:
     """`difference` is the score of `second` minus that of `first` over the `n` seeds both have, with a 95 % interval.
 
-    `p` is of the sign-flip test of this pair alone; `p_all` is Holm-adjusted over all pairs, for whoever looks at many.
+    `p` is of the sign-flip test of this pair alone; `p_holm` has all corrections, as the verdict and its tiers have it.
     """
 
     first: Method
@@ -33,18 +34,22 @@ class Pair:
     low: float
     high: float
     p: float
-    p_all: float
+    p_holm: float
 
 
 def all_pairs(results: Collected) -> list[Pair]:
     """All pairs, in the order of the ranking; NaN where they share no seed."""
-    chosen = list(combinations(results.methods, 2))
-    gains = [_gain(a, b, results.metric) for a, b in chosen]
-    p = [sign_flip_test(gain) if len(gain) else math.nan for gain in gains]
+    tests = {frozenset((pair.first, pair.second)): pair for pair in results.verdict.pairs}
     return [
-        Pair(a, b, len(gain), float(gain.mean()) if len(gain) else math.nan, *mean_interval(gain), p_one, p_all)
-        for (a, b), gain, p_one, p_all in zip(chosen, gains, p, holm(p).tolist(), strict=True)
+        _pair(a, b, results.metric, tests.get(frozenset((a.name, b.name)))) for a, b in combinations(results.methods, 2)
     ]
+
+
+def _pair(first: Method, second: Method, metric: str, test: PairResult | None) -> Pair:
+    gain = _gain(first, second, metric)
+    mean = float(gain.mean()) if len(gain) else math.nan
+    p, p_holm = (test.p, test.p_holm) if test else (math.nan, math.nan)
+    return Pair(first, second, len(gain), mean, *mean_interval(gain), p, p_holm)
 
 
 def _gain(first: Method, second: Method, metric: str) -> np.ndarray:
@@ -65,7 +70,7 @@ def embedded(results: Collected, pairs: list[Pair]) -> Markup:
         "classes": [[results.class_names[c], results.class_counts[c]] for c in _classes(results)],
         "methods": {str(m.index): _method(m, results) for m in results.methods},
         "pairs": {
-            f"{p.first.index}-{p.second.index}": [p.n, *map(_short, (p.difference, p.low, p.high, p.p, p.p_all))]
+            f"{p.first.index}-{p.second.index}": [p.n, *map(_short, (p.difference, p.low, p.high, p.p, p.p_holm))]
             for p in pairs
         },
     }

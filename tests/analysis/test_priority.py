@@ -113,10 +113,10 @@ def test_the_verdict_speaks_of_costs():
     verdict = compare(runs, "plain", metric="cost")
     assert not verdict.higher_is_better
     said = verdict.sentences()
-    assert said[0].startswith("cheap reaches 1 mean cost of a prediction (") and said[0].endswith(
-        "n = 6), 1 better than plain; 1 compared."
+    assert said[0].startswith("cheap beats plain: it reaches 1 mean cost of a prediction (") and said[0].endswith(
+        "n = 6), 1 better; 1 compared."
     )
-    assert said[2].startswith("cheap is better than plain by 1 (95 % interval")
+    assert said[1].startswith("cheap is better than plain by 1 (95 % interval")
 
 
 @pytest.mark.parametrize(

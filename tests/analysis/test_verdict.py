@@ -1,6 +1,9 @@
 import itertools
 import json
 import math
+import re
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -91,7 +94,7 @@ def test_a_plan_already_met_asks_for_one_more():
 
 
 def slow_tiers(scores, baseline, alpha=0.05):
-    """The rule in words: claims; if there are any, the other pairs; then the best of those left, again and again."""
+    """The rule in words: claims; if there are any, the other pairs; then down the ranking."""
 
     def lower_of(pairs):
         p = [sign_flip_test(np.subtract(scores[a], scores[b])) for a, b in pairs]
@@ -102,12 +105,11 @@ def slow_tiers(scores, baseline, alpha=0.05):
     below = lower_of([(name, baseline) for name in others])
     if below:
         below += lower_of(list(itertools.combinations(others, 2)))
-    rest = sorted(scores, key=lambda name: -np.mean(scores[name]))
-    tiers = []
-    while rest:
-        lower = {name for name in rest if (name, rest[0]) in below}
-        tiers.append([name for name in rest if name not in lower])
-        rest = [name for name in rest if name in lower]
+    tiers = [[]]
+    for name in sorted(scores, key=lambda name: -np.mean(scores[name])):
+        if any((name, other) in below for other in tiers[-1]):
+            tiers.append([])
+        tiers[-1].append(name)
     return {name: i for i, names in enumerate(tiers, 1) for name in names}
 
 
@@ -136,11 +138,38 @@ def test_a_method_claimed_better_is_never_in_the_tier_of_the_baseline():
     assert [m.tier for m in verdict.methods] == [1] * 8 + [2]
 
 
-def test_a_noisy_method_can_be_in_a_higher_tier_than_a_better_mean():
+def test_tiers_follow_the_ranking_also_past_a_noisy_method():
     steady = np.full(8, 0.70)
     noisy = 0.69 + 0.2 * np.array([1, -1, 1, -1, 1, -1, 1, -1])
     verdict = compare({"best": steady + 0.02, "steady": steady, "noisy": noisy}, "steady")
-    assert [(m.name, m.tier) for m in verdict.methods] == [("best", 1), ("steady", 2), ("noisy", 1)]
+    assert [(m.name, m.tier) for m in verdict.methods] == [("best", 1), ("steady", 2), ("noisy", 2)]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_tiers_ranking_claims_and_pairs_tell_one_story(seed):
+    rng = np.random.default_rng(seed)
+    spread = rng.choice([0.002, 0.02, 0.1], 6)[:, None]
+    runs = 0.7 + rng.normal(0, 0.02, (6, 1)) + spread * rng.normal(size=(6, 10))
+    verdict = compare({f"m{i}": row for i, row in enumerate(runs)}, "m0")
+    tiers = [m.tier for m in verdict.methods]
+    assert tiers == sorted(tiers)
+    rows, pairs = by_name(verdict), {frozenset((p.first, p.second)): p for p in verdict.pairs}
+    assert len(pairs) == 15
+    for (a, b), pair in ((tuple(names), pair) for names, pair in pairs.items()):
+        assert pair.p == sign_flip_test(runs[int(a[1:])] - runs[int(b[1:])])
+        if rows[a].tier == rows[b].tier:
+            assert pair.p_holm > 0.05
+        if "m0" in (a, b):
+            other = rows[b if a == "m0" else a]
+            assert pair.p_holm == other.p_holm and (pair.p_holm <= 0.05) == (other.standing in ("better", "worse"))
+    if {m.standing for m in verdict.methods} == {"baseline", "not separable"}:
+        assert all(pair.p_holm > 0.05 for pair in verdict.pairs)
+    for best in verdict.best:
+        first, second, *_ = [m.name for m in verdict.methods if m.tier == best.tier]
+        assert (best.first, best.second) == (first, second)
+        d = runs[int(first[1:])] - runs[int(second[1:])]
+        needed = seeds_needed(d, comparisons=5 if "m0" in (first, second) else 10)
+        assert (best.difference, best.seeds_needed) == (pytest.approx(d.mean()), needed and max(needed, 11))
 
 
 def test_failing_on_hard_seeds_does_not_win():
@@ -162,7 +191,7 @@ def test_the_first_need_not_win_its_pairs_when_runs_are_missing():
 def test_uneven_pairs_are_judged_by_the_most():
     short = np.array([1.0] * 5 + [NAN] * 4)
     verdict = compare({"plain": np.zeros(9), "full": np.ones(9), "short": short}, "plain")
-    assert verdict.sentences()[1].startswith("9 pairs can support a claim")
+    assert any(sentence.startswith("9 pairs can support a claim") for sentence in verdict.sentences())
     assert {name: m.standing for name, m in by_name(verdict).items()} == {
         "plain": "baseline",
         "full": "better",
@@ -228,24 +257,26 @@ def test_sentences_of_a_clear_study():
     said = compare(scores, "plain").sentences()
     # mean 0.735; its half width is that of the offsets, 0.2048 points
     assert said[0] == (
-        "good reaches 73.5 % balanced accuracy (73.3 to 73.7, n = 8), 3.5 points better than plain; bad is worse; "
+        "good beats plain: it reaches 73.5 % balanced accuracy (73.3 to 73.7, n = 8), 3.5 points better; bad is worse; "
         "3 compared."
     )
-    assert said[1].startswith("8 pairs can support a claim")
     # mean of offset 0.0045, standard error 0.00245 / sqrt 8 = 0.000866, t(7) 2.365: half width 0.2048 points
-    assert said[2] == (
+    assert said[1] == (
         "good is better than plain by 3.50 points (95 % interval 3.30 to 3.70, n = 8 pairs, p = 0.00781, "
         "Holm-adjusted 0.0234)."
     )
-    assert said[3].startswith(
+    assert said[2].startswith(
         "close is not separable from plain: +0.01 points (95 % interval -0.03 to +0.05, n = 8 pairs"
     )
     planned = by_name(compare(scores, "plain"))["close"].seeds_needed
-    assert f"about {planned} pairs, {planned - 8} more, for an 80 % chance to show." in said[3]
-    assert said[4].startswith("bad is worse than plain by 9.55 points (95 % interval 9.35 to 9.75,")
-    assert "(tier 1: good; tier 2: close, plain; tier 3: bad)" in said[5]
-    assert said[6].startswith("Claims rest on two-sided exact sign-flip tests") and "Holm-adjusted over 3" in said[6]
-    assert len(said) == 7
+    assert f"about {planned} pairs, {planned - 8} more, for an 80 % chance to show." in said[2]
+    assert said[3].startswith("bad is worse than plain by 9.55 points (95 % interval 9.35 to 9.75,")
+    assert said[4] == "No two methods of a tier are separable (tier 1: good; tier 2: close, plain; tier 3: bad)."
+    best = f"close and plain of tier 2, which differ by 0.01 points, about {planned} pairs, {planned - 8} more."
+    assert said[5] == f"To tell apart the best two of a tier would take: {best}"
+    assert said[6].startswith("8 pairs can support a claim")
+    assert said[7].startswith("Claims rest on two-sided exact sign-flip tests") and "Holm-adjusted over 3" in said[7]
+    assert len(said) == 8
 
 
 def test_sentences_of_a_metric_where_lower_is_better():
@@ -253,12 +284,12 @@ def test_sentences_of_a_metric_where_lower_is_better():
     said = compare({"plain": np.full(6, 0.9), "good": 0.78 + offset}, "plain", metric="nll").sentences()
     # six values from -0.01 to 0.01 have a standard error of 0.003055, t(5) 2.571: half width 0.00785
     assert said[0] == (
-        "good reaches 0.780 nats negative log-likelihood (0.772 to 0.788, n = 6), 0.120 nats better than plain; "
+        "good beats plain: it reaches 0.780 nats negative log-likelihood (0.772 to 0.788, n = 6), 0.120 nats better; "
         "1 compared."
     )
     rounded = compare({"plain": [0.0, 0.0], "other": [-1e-5, -2e-5]}, "plain", metric="nll").sentences()
     assert "+0.000 nats (95 % interval +0.000 to +0.000" in rounded[2]  # no -0.000
-    assert said[2].startswith("good is better than plain by 0.120 nats (95 % interval 0.112 to 0.128, n = 6 pairs, ")
+    assert said[1].startswith("good is better than plain by 0.120 nats (95 % interval 0.112 to 0.128, n = 6 pairs, ")
 
 
 def test_sentences_say_when_nothing_can_be_said_and_when_too_much_is_needed():
@@ -266,7 +297,10 @@ def test_sentences_say_when_nothing_can_be_said_and_when_too_much_is_needed():
     noise = rng.normal(size=6)
     scores = {"plain": np.zeros(6), "a": noise - noise.mean() + 1e-3, "b": np.ones(6)}
     said = compare(scores, "plain", metric="unheard_of").sentences()
-    assert said[0] == "No method is shown to beat plain, which reaches 0 unheard_of (0 to 0, n = 6); 2 compared."
+    assert said[0] == (
+        "So far b looks best, 1 better than plain in 6 pairs; 1 more seed would probably show such a difference. "
+        "No method is shown to beat plain, which reaches 0 unheard_of (0 to 0, n = 6); 2 compared."
+    )
     assert said[1].startswith("6 pairs cannot support any claim") and said[1].endswith("so at least 7 pairs.")
     assert "b is not separable from plain: +1 (" in said[2] and "about 7 pairs, 1 more" in said[2]
     assert said[3].endswith("more than 1000 pairs would be needed to separate them.")
@@ -274,9 +308,34 @@ def test_sentences_say_when_nothing_can_be_said_and_when_too_much_is_needed():
 
 def test_two_winners_and_one_seed_are_said():
     said = compare({"plain": [0.5] * 8, "a": [0.7] * 8, "b": [0.6] * 8}, "plain").sentences()
-    assert said[0].endswith("20.0 points better than plain; b beats plain too; 2 compared.")
+    assert said[0].endswith("20.0 points better; b beats plain too; 2 compared.")
     one = compare({"plain": [0.5], "a": [0.7]}, "plain").sentences()
-    assert one[0] == "No method is shown to beat plain, which reaches 50.0 % balanced accuracy (n = 1); 1 compared."
+    assert one[0] == (
+        "So far a looks best, 20.0 points better than plain in 1 pair. "
+        "No method is shown to beat plain, which reaches 50.0 % balanced accuracy (n = 1); 1 compared."
+    )
+
+
+def test_three_seeds_and_eight_methods_say_what_looks_best_and_what_it_costs_to_know():
+    scores = study(3, plain=0.70, **{f"m{i}": 0.70 + 0.005 * i for i in range(1, 8)})
+    verdict = replace(compare(scores, "plain"), seed_seconds=180.0)
+    needed = by_name(verdict)["m7"].seeds_needed
+    more = needed - 3
+    assert verdict.sentences()[0].startswith("So far m7 looks best, 3.")
+    cost = f" better than plain in 3 pairs; {more} more seeds ({3 * more} min of computing here) would probably show"
+    assert cost in verdict.sentences()[0]
+    assert verdict.sentences()[1].startswith("3 pairs cannot support any claim")
+
+
+def test_every_sentence_names_its_formula():
+    headings = (Path(__file__).parents[2] / "docs" / "evidence.md").read_text().splitlines()
+    anchors = {re.sub("[^a-z ]", "", h[3:].lower()).strip().replace(" ", "-") for h in headings if h.startswith("## ")}
+    told = compare(study(8, plain=0.70, good=0.75, close=0.70), "plain", looks=Looks((8,), (0.9,))).explained()
+    told += (
+        compare(study(8, plain=0.70, close=0.70), "plain", equivalent_within=0.05).on_broken_premise("x").explained()
+    )
+    assert {sentence.formula for sentence in told} <= anchors
+    assert {"the-claims", "tiers", "seeds-in-rounds"} <= {sentence.formula for sentence in told}
 
 
 def test_a_broken_premise_is_said_first_and_withholds_the_claims():
@@ -294,7 +353,7 @@ def test_a_broken_premise_is_said_first_and_withholds_the_claims():
     assert said[0].startswith("Training has not converged. No method is called better or worse than plain, which ")
     assert not any(" is better than" in s or " is worse" in s or " beat" in s for s in said)
     assert any(s.startswith("good differs from plain by +") and s.endswith("the claim is withheld.") for s in said)
-    assert any(s.startswith("Of training this short, and not as a claim: within a tier") for s in said)
+    assert any(s.startswith("Of training this short, and not as a claim: no two methods of a tier") for s in said)
     assert Verdict.from_dict(json.loads(json.dumps(verdict.to_dict()))).sentences() == said
 
 
@@ -404,7 +463,9 @@ def test_the_other_pairs_are_judged_at_the_look_they_share():
     taken = {"plain": 3, "a": 3, "b": 3, "c": 2}
     verdict = compare(scores, "plain", looks=LOOKS, taken=taken)
     # 3 other pairs: (a, b) of 12 seeds counts 2 / 4096 / 0.5; those with c, of 8 seeds, 2 / 256 / 0.25 = 1 / 32
-    assert {m.name: m.tier for m in verdict.methods} == {"a": 1, "b": 2, "c": 1, "plain": 3}
+    assert {m.name: m.tier for m in verdict.methods} == {"a": 1, "b": 2, "c": 2, "plain": 3}
+    p = {(pair.first, pair.second): pair.p_holm for pair in verdict.pairs}
+    assert p["a", "c"] == p["b", "c"] == pytest.approx(2 / 32)  # Holm doubles them
 
 
 def test_sentences_of_a_study_in_rounds():
@@ -412,8 +473,8 @@ def test_sentences_of_a_study_in_rounds():
     scores["good"][3] = NAN
     verdict = compare(scores, "plain", looks=LOOKS, taken={"plain": 3, "good": 3, "early": 2})
     said = verdict.sentences()
-    assert "the first claim needs p <= 0.025/2" in said[1]  # half of 0.05 is the last look's
-    assert "adjusted for looks and by Holm" in said[2]
+    assert "the first claim needs p <= 0.025/2" in " ".join(said)  # half of 0.05 is the last look's
+    assert "adjusted for looks and by Holm" in said[1]
     assert "Left out of the later rounds: early after 8 seeds." in said
     assert "Runs that failed or are missing, left out with their pairs: 1 of 12 of good." in said
     assert said[-1].startswith("Seeds were added in rounds, with looks planned beforehand after 6, 8, 12 seeds.")

@@ -30,12 +30,20 @@ def test_a_pair_by_hand(results, demo):
     assert pair.p == pytest.approx(np.mean(as_extreme))
 
 
-def test_p_values_are_adjusted_over_all_pairs(results):
-    pairs = sorted(all_pairs(results), key=lambda pair: pair.p)
-    running = 0.0
-    for place, pair in enumerate(pairs):
-        running = max(running, min(1.0, pair.p * (len(pairs) - place)))
-        assert pair.p_all == pytest.approx(running)
+def test_p_values_are_those_of_the_verdict(eight):
+    rows = {m.name: m.result for m in eight.methods}
+    pairs, gate = all_pairs(eight), min(r.p_holm for r in rows.values() if r.standing != "baseline")
+    others = sorted((p for p in pairs if "plain" not in (p.first.name, p.second.name)), key=lambda pair: pair.p)
+    running = gate
+    for place, pair in enumerate(others):
+        running = max(running, min(1.0, pair.p * (len(others) - place)))
+        assert pair.p_holm == pytest.approx(running)
+    for pair in pairs:
+        if pair.first.result.tier == pair.second.result.tier:
+            assert pair.p_holm > 0.05
+        if pair not in others:
+            other = pair.second.name if pair.first.name == "plain" else pair.first.name
+            assert pair.p_holm == rows[other].p_holm
 
 
 def test_methods_that_share_no_seed(store, demo):
@@ -43,7 +51,7 @@ def test_methods_that_share_no_seed(store, demo):
         store.remove(demo.key_of("ldam" if seed < 3 else "focal", seed))
     pair = next(p for p in all_pairs(collect(store)) if {p.first.name, p.second.name} == {"ldam", "focal"})
     assert pair.n == 0
-    assert all(math.isnan(x) for x in (pair.difference, pair.low, pair.p, pair.p_all))
+    assert all(math.isnan(x) for x in (pair.difference, pair.low, pair.p, pair.p_holm))
 
 
 def test_the_embedded_numbers_are_those_of_the_results(results):

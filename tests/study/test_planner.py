@@ -237,9 +237,22 @@ def test_the_plan_in_words(study, clock):
     }
     assert "Differences vary from seed to seed by 2.00 points: as you say." in text
     row = next(line for line in text.splitlines() if line.strip().startswith("3.00 points"))  # 1.5 times the spread
+    needed = str(
+        pairs_needed(1.5, 0.8, 0.05, 2)
+    )  # with two methods choosing has one pair more, and needs a claim first
     assert row.split() == ["3.00", "points", f"{100 * claim_power(8, 1.5, 0.05, 2):.0f}", "%",
-                           str(pairs_needed(1.5, 0.8, 0.05, 2)), "seeds"]  # fmt: skip
+                           needed, "seeds", needed, "seeds"]  # fmt: skip
     assert "the chance of any false claim is at most 5 %" in text
+
+
+def test_choosing_the_best_is_a_question_of_its_own(study, clock):
+    methods = {**study.methods, **{f"more{i}": study.methods["focal"] for i in range(5)}}
+    text = printed(print_plan, replace(study, methods=methods), clock, 2, Spread(0.02, "as you say"))
+    row = next(line for line in text.splitlines() if line.strip().startswith("3.00 points"))
+    beat, choose = (
+        pairs_needed(1.5, 0.8, 0.05, tests) for tests in (7, 21)
+    )  # of 7 methods with the baseline, or pairs
+    assert beat < choose and row.split()[-4:] == [str(beat), "seeds", str(choose), "seeds"]
 
 
 def test_the_plan_of_a_study_that_calls_small_differences_equal(study, clock):

@@ -120,13 +120,23 @@ class Paired:
         """The tests of all methods against the baseline."""
         return self.tests([(name, baseline) for name in self.runs if name != baseline], seed, test)
 
-    def below(self, claims: Mapping[Pair, Evidence], sign: int, alpha: float, seed: int) -> set[Pair]:
-        """All (lower, higher) that are separable: by a claim or, if any is made, as a pair of other methods."""
-        found = [pair for pair, evidence in claims.items() if evidence.adjusted <= alpha]  # nan, no seed shared, is not
-        if found:
-            others = [name for (name, _), evidence in claims.items() if not math.isnan(evidence.p)]
-            tests = self.tests(list(combinations(others, 2)), seed)
-            found += [pair for pair, evidence in tests.items() if evidence.adjusted <= alpha]
+    def between(self, claims: Mapping[Pair, Evidence], seed: int) -> dict[Pair, Evidence]:
+        """The tests of all pairs of other methods, with a Holm adjustment of their own.
+
+        They count only if some claim is made, or a split among methods none of which is said to differ from the
+        baseline would be a claim through the back door. So no adjusted p-value is below the least of the claims.
+        """
+        others = [name for (name, _), evidence in claims.items() if not math.isnan(evidence.p)]
+        least = min((claims[name, self.baseline].adjusted for name in others), default=1.0)
+        tests = self.tests(list(combinations(others, 2)), seed)
+        return {
+            pair: evidence if math.isnan(evidence.p) else evidence._replace(adjusted=max(least, evidence.adjusted))
+            for pair, evidence in tests.items()
+        }
+
+    def below(self, tests: Mapping[Pair, Evidence], sign: int, alpha: float) -> set[Pair]:
+        """All (lower, higher) that these tests separate."""
+        found = [pair for pair, evidence in tests.items() if evidence.adjusted <= alpha]  # nan, no seed shared, is not
         return {(a, b) if sign * self.differences(a, b).mean() < 0 else (b, a) for a, b in found}
 
     def share(self, name: str, other: str) -> float:

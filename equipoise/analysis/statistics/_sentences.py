@@ -3,57 +3,97 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
+from ...core.times import about
+from ...core.words import counted
 from .priority import ALL_METRICS
 from .tests import MAX_EXACT, MOST_SEEDS, RANDOM_FLIPS, power_note
 
 if TYPE_CHECKING:
     from .verdict import MethodResult, Verdict
 
+# headings of docs/evidence.md that have the formulas behind a sentence
+CLAIMS, TIERS, EQUAL, NEW_IMAGES = "the-claims", "tiers", "practically-equal", "these-test-images-and-new-ones"
+ROUNDS, EARLIER, PREMISES = "seeds-in-rounds", "every-look-counts", "what-a-verdict-takes-for-granted"
+WHERE = {"new images": ", for new images of this kind too", "these images": " on these test images"}
 
-def sentences(verdict: Verdict) -> list[str]:
-    """The headline, what the number of pairs allows, each method, the tiers, the missing runs, how it was done."""
+
+class Sentence(NamedTuple):
+    """What is said, and the heading of docs/evidence.md that says how it is computed."""
+
+    text: str
+    formula: str
+
+
+def sentences(verdict: Verdict) -> list[Sentence]:
+    """The answer; if nothing is claimed, why; each method, best first; the tiers; then what the answer rests on."""
     others = [m for m in verdict.methods if m.standing != "baseline"]
     compared = [m for m in others if m.n_pairs]
+    missing = [Sentence(text, CLAIMS) for text in _missing(verdict)]
     if not compared:
-        return [f"Nothing can be compared with {verdict.baseline} on {_label(verdict)}.", *_missing(verdict)]
+        return [Sentence(f"Nothing can be compared with {verdict.baseline} on {_label(verdict)}.", CLAIMS), *missing]
+    answer = " ".join([*filter(None, [verdict.broken]), _headline(verdict, compared), *_also_counted(verdict)])
+    power = Sentence(_power(verdict, compared), CLAIMS)
+    claimed = any(m.standing in ("better", "withheld") for m in compared)
     return [
-        " ".join([*filter(None, [verdict.broken]), _headline(verdict, compared), *_also_counted(verdict)]),
-        _power(verdict, compared),
-        *(_method(verdict, m) for m in others),
-        _tiers(verdict),
-        *_left_out(verdict),
-        *_missing(verdict),
-        _how(verdict, compared),
-        *_looks(verdict),
-        *_earlier(verdict),
+        Sentence(answer, PREMISES if verdict.broken else CLAIMS),
+        *([] if claimed else [power]),
+        *(Sentence(_method(verdict, m), _formula(m)) for m in others),
+        Sentence(_tiers(verdict), TIERS),
+        *(Sentence(text, TIERS) for text in _best_two(verdict)),
+        *(Sentence(text, ROUNDS) for text in _left_out(verdict)),
+        *missing,
+        *([power] if claimed else []),
+        Sentence(_how(verdict, compared), CLAIMS),
+        *(Sentence(text, ROUNDS) for text in _looks(verdict)),
+        *(Sentence(text, EARLIER) for text in _earlier(verdict)),
     ]
 
 
+def _formula(m: MethodResult) -> str:
+    if m.standing == "practically equal":
+        return EQUAL
+    return CLAIMS if math.isnan(m.new_low) else NEW_IMAGES
+
+
 def _headline(verdict: Verdict, compared: list[MethodResult]) -> str:
-    """The best method with its score or, where none is better, the baseline with its own; then the others."""
-    better, worse, withheld = (
-        [m for m in compared if m.standing == standing] for standing in ("better", "worse", "withheld")
+    """What beats the baseline; where nothing is shown to, what looks best and what it would cost to know."""
+    better, worse, withheld, equal = (
+        [m for m in compared if m.standing == standing]
+        for standing in ("better", "worse", "withheld", "practically equal")
     )
     if better:
         size = f"{_rounded(verdict, abs(better[0].difference))}{_points(verdict)}"
-        where = {"new images": ", for new images of this kind too", "these images": " on these test images"}
-        found = f"{better[0].name} reaches {_reached(verdict, better[0])}, {size} better than {verdict.baseline}"
-        found += where.get(better[0].holds_for, "")
+        found = f"{better[0].name} beats {verdict.baseline}: it reaches {_reached(verdict, better[0])}, {size} better"
+        found += WHERE.get(better[0].holds_for, "")
         others = [m.name for m in better[1:]]
         found += f"; {', '.join(others)} beat{'s' if len(others) == 1 else ''} {verdict.baseline} too" if others else ""
     else:
         shown = "called better or worse than" if withheld else "shown to beat"
         baseline = next(m for m in verdict.methods if m.standing == "baseline")
-        found = f"No method is {shown} {baseline.name}, which reaches {_reached(verdict, baseline)}"
-    equal = [m for m in compared if m.standing == "practically equal"]
+        found = f"{_suggestion(verdict, compared)}No method is {shown} {baseline.name}, which reaches "
+        found += _reached(verdict, baseline)
     tail = "".join(
         f"; {', '.join(m.name for m in some)} {'is' if len(some) == 1 else 'are'} {word}"
         for some, word in ((equal, "practically equal"), (worse, "worse"))
         if some
     )
     return f"{found}{tail}; {len(compared)} compared."
+
+
+def _suggestion(verdict: Verdict, compared: list[MethodResult]) -> str:
+    """The method that looks best, as long as nothing is known, and what it would take to know."""
+    best, sign = compared[0], 1 if verdict.higher_is_better else -1
+    if best.standing != "not separable" or not sign * best.difference > 0:
+        return ""
+    size = f"{_rounded(verdict, abs(best.difference))}{_points(verdict)}"
+    looks = f"So far {best.name} looks best, {size} better than {verdict.baseline} in {counted(best.n_pairs, 'pair')}"
+    if best.seeds_needed is None:
+        return f"{looks}. "
+    more = best.seeds_needed - best.n_pairs
+    time = "" if verdict.seed_seconds is None else f" ({about(more * verdict.seed_seconds)} of computing here)"
+    return f"{looks}; {counted(more, 'more seed')}{time} would probably show such a difference. "
 
 
 def _reached(verdict: Verdict, m: MethodResult) -> str:
@@ -161,8 +201,21 @@ def _tiers(verdict: Verdict) -> str:
             tiers.setdefault(m.tier, []).append(m.name)
     parts = [f"tier {tier}: {', '.join(names)}" for tier, names in sorted(tiers.items())]
     withheld = any(m.standing == "withheld" for m in verdict.methods)
-    hedge = "Of training this short, and not as a claim: within" if withheld else "Within"
-    return f"{hedge} a tier no method is separably worse than its best, named first ({'; '.join(parts)})."
+    hedge = "Of training this short, and not as a claim: no" if withheld else "No"
+    return f"{hedge} two methods of a tier are separable ({'; '.join(parts)})."
+
+
+def _best_two(verdict: Verdict) -> list[str]:
+    """What it would take to choose the best of a tier: another question than whether anything beats the baseline."""
+    known = [best for best in verdict.best if best.n_pairs > 1 and best.difference] if verdict.left else []
+    parts = []
+    for best in known:
+        takes = f"more than {MOST_SEEDS} pairs"
+        if best.seeds_needed is not None:
+            takes = f"about {best.seeds_needed} pairs, {best.seeds_needed - best.n_pairs} more"
+        size = _amount(verdict, abs(best.difference))
+        parts.append(f"{best.first} and {best.second} of tier {best.tier}, which differ by {size}, {takes}")
+    return [f"To tell apart the best two of a tier would take: {'; '.join(parts)}."] if parts else []
 
 
 def _left_out(verdict: Verdict) -> list[str]:

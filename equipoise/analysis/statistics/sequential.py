@@ -103,7 +103,7 @@ def judge(
     taken = rounds.taken | dict.fromkeys(methods, len(rounds.found) + 1)
     paired, sign = Paired(scores, baseline, rounds.looks, taken), 1 if higher_is_better else -1
     claims = paired.claims(baseline, seed)
-    below = paired.below(claims, sign, rounds.alpha, seed)
+    below = paired.below({**claims, **paired.between(claims, seed)}, sign, rounds.alpha)
     ranked = [name for name in paired.ranked(baseline, sign) if name in methods]
     dropped = _dropped(ranked, baseline, below, claims)
     compared = sum(not math.isnan(evidence.p) for evidence in claims.values())

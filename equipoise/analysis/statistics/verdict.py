@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from functools import partial
 from typing import Any, Literal
@@ -79,6 +79,29 @@ class MethodResult:
 
 
 @dataclass(frozen=True)
+class PairResult:
+    """Two methods: the p-value of their differences alone, and that with all corrections, as the tiers go by it."""
+
+    first: str
+    second: str
+    p: float
+    p_holm: float
+
+
+@dataclass(frozen=True)
+class Best:
+    """The best two of a tier, by how much they differ, and the number of pairs in all that would probably tell them
+    apart; None where no such number is known."""
+
+    tier: int
+    first: str
+    second: str
+    difference: float
+    n_pairs: int
+    seeds_needed: int | None
+
+
+@dataclass(frozen=True)
 class Verdict:
     """What a comparison found; `methods` are ranked by their difference to the baseline, best first.
 
@@ -92,6 +115,9 @@ class Verdict:
     it are "withheld" then, unless the user wants them all the same.
 
     `equivalent_within` is the margin, in units of the metric, within which methods count as practically equal.
+
+    `pairs` has every pair of methods with runs in common; `best` has the best two of each tier that has two.
+    `seed_seconds` is the computing time of one more seed of all methods, None where it is not known.
     """
 
     baseline: str
@@ -107,6 +133,9 @@ class Verdict:
     notes: tuple[str, ...] = ()
     broken: str = ""
     equivalent_within: float | None = None
+    pairs: tuple[PairResult, ...] = ()
+    best: tuple[Best, ...] = ()
+    seed_seconds: float | None = None
 
     def on_broken_premise(self, broken: str, *, accepted: bool = False) -> Verdict:
         """The same with the sentence `broken` said first, and its claims withheld unless the user has `accepted` it."""
@@ -116,26 +145,31 @@ class Verdict:
         return replace(self, broken=broken, methods=methods)
 
     def sentences(self) -> list[str]:
-        """The verdict in plain words, with the numbers behind every claim."""
+        """The verdict in plain words, with the numbers behind every claim: the answer first."""
+        return [sentence.text for sentence in self.explained()]
+
+    def explained(self) -> list[_sentences.Sentence]:
+        """The same sentences, each with the heading of docs/evidence.md that has its formula."""
         return _sentences.sentences(self)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON, which has no nan: None instead."""
         data = asdict(self)
-        data["methods"] = [{key: _none_for_nan(value) for key, value in row.items()} for row in data["methods"]]
+        for name in ("methods", "pairs", "best"):
+            data[name] = [{key: _none_for_nan(value) for key, value in row.items()} for row in data[name]]
         return data
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Verdict:
         """The verdict that `to_dict` wrote; what else is there, as in a report's verdict.json, is passed over."""
-        floats = {field.name for field in fields(MethodResult) if field.type == "float"}
-        rows: list[dict[str, Any]] = [
-            {k: math.nan if v is None and k in floats else v for k, v in row.items()} for row in data["methods"]
-        ]
         looks = Looks.from_dict(data["looks"]) if data.get("looks") else None
         own = {field.name: data[field.name] for field in fields(cls) if field.name in data}
         words = {name: tuple(data.get(name, ())) for name in ("gone", "notes")}
-        return cls(**{**own, **words, "methods": tuple(MethodResult(**row) for row in rows), "looks": looks})
+        rows = {
+            name: tuple(kind(**_nan_for_none(kind, row)) for row in data.get(name, ()))
+            for name, kind in (("methods", MethodResult), ("pairs", PairResult), ("best", Best))
+        }
+        return cls(**{**own, **words, **rows, "looks": looks})
 
 
 def compare(
@@ -159,12 +193,11 @@ def compare(
     chance of any false claim in the study is at most alpha. All else is "not separable". No other test stands in
     where this one cannot speak; `smallest_n_for_claim` tells when it can.
 
-    Tiers: tier 1 is the method ranked first and all that are not separably worse than it; the same is done with the
-    rest for tier 2, and so on. A method of high variance can so be in a higher tier than one ranked before it. A method
-    and the baseline are separable where the claim above is made. Two others are where a sign-flip test says so, after
-    Holm over all such pairs; these are looked at only if some claim is made. So without any true difference the chance
-    of a claim or a second tier is at most alpha. With some, the chance of a false claim is at most alpha, and that of
-    a false boundary between two other methods is too.
+    Tiers follow the ranking: a new one begins with each method that is separably worse than one of those in the tier
+    above it, so that no two methods of a tier are separable. A method and the baseline are separable where the claim
+    above is made. Two others are where a sign-flip test says so, after Holm over all such pairs; these count only if
+    some claim is made. So without any true difference the chance of a claim or a second tier is at most alpha. With
+    some, the chance of a false claim is at most alpha, and that of a false boundary between two other methods is too.
 
     Args:
         higher_is_better: by default what `ALL_METRICS` says of `metric`, and True for a metric it does not know.
@@ -197,7 +230,8 @@ def compare(
     rows = {name: _result(paired, name, baseline, claims, equal, sign, alpha, family.left) for name in ranked}
     if images is not None:
         rows = _for_new_images(rows, paired, baseline, images, alpha, family, equivalent_within)
-    below = paired.below(claims, sign, alpha, seed)
+    tests = {**claims, **paired.between(claims, seed)}
+    below = paired.below(tests, sign, alpha)
     tiers = _tiers([name for name in ranked if len(paired.differences(name, baseline))], below)
     methods = tuple(replace(row, tier=tiers.get(name)) for name, row in rows.items())
     return Verdict(
@@ -213,7 +247,22 @@ def compare(
         family.left,
         family.notes,
         equivalent_within=equivalent_within,
+        pairs=tuple(PairResult(*pair, found.p, found.adjusted) for pair, found in tests.items() if found.n_pairs),
+        best=tuple(_best(paired, tiers, claims, alpha * family.left)),
     )
+
+
+def _best(paired: Paired, tiers: Mapping[str, int], claims: Mapping[Pair, Evidence], level: float) -> Iterator[Best]:
+    """The best two of each tier; one of them may be the baseline, and they are then one of the claims."""
+    compared = sum(not math.isnan(claim.p) for claim in claims.values())
+    for tier in sorted({*tiers.values()}):
+        first, *rest = [name for name, own in tiers.items() if own == tier]
+        if not rest:
+            continue
+        d = paired.differences(first, rest[0])
+        comparisons = compared if paired.baseline in (first, rest[0]) else max(compared, math.comb(compared, 2))
+        needed = _planned(d, level * paired.share(first, rest[0]), comparisons)
+        yield Best(tier, first, rest[0], mean(d), len(d), needed)
 
 
 def _result(
@@ -320,14 +369,20 @@ def _planned(differences: Floats, level: float, comparisons: int) -> int | None:
 
 def _tiers(ranked: Sequence[str], below: set[Pair]) -> dict[str, int]:
     tiers: dict[str, int] = {}
-    rest, tier = list(ranked), 0
-    while rest:
-        tier += 1
-        lower = [name for name in rest[1:] if (name, rest[0]) in below]
-        tiers |= {name: tier for name in rest if name not in lower}
-        rest = lower
+    tier: list[str] = []
+    number = 1
+    for name in ranked:
+        if any((name, higher) in below for higher in tier):
+            tier, number = [], number + 1
+        tier.append(name)
+        tiers[name] = number
     return tiers
 
 
 def _none_for_nan(value: Any) -> Any:
     return None if isinstance(value, float) and math.isnan(value) else value
+
+
+def _nan_for_none(kind: type, row: Mapping[str, Any]) -> dict[str, Any]:
+    floats = {field.name for field in fields(kind) if field.type == "float"}
+    return {name: math.nan if value is None and name in floats else value for name, value in row.items()}

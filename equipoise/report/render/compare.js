@@ -162,7 +162,7 @@
     const size = mean === 0 ? `${two.name} and ${one.name} do not differ` : `${two.name} is ${value(Math.abs(mean))} ${data.metric.unit} ${side} ${one.name}`;
     const better = data.metric.up ? "higher" : "lower";
     return `On ${data.metric.title.toLowerCase()} (${better} is better), ${size} (${interval}; ${n} pairs, ${side} in ${same}). `
-      + `For this pair alone p ${probability(p)}; adjusted for all ${Object.keys(data.pairs).length} pairs, p ${probability(all)}.`;
+      + `For this pair alone p ${probability(p)}; with all corrections, as in the verdict, p ${probability(all)}.`;
   };
   const compare = (one, two) => {
     const [words, panels] = [document.getElementById("difference"), document.getElementById("pair")];

@@ -29,7 +29,8 @@ def render_markdown(results: Collected, sections: Sequence[Section] = ()) -> str
         "## Ranking",
         _ranking(results),
         "Mean ± half of its 95 % interval over n seeds; Δ with its 95 % interval; a number in brackets is of seeds or "
-        "pairs where it is not n. In bold the best of a column and those not separable from it.",
+        "pairs where it is not n. In bold the first tier of a column; nothing is bold where its methods "
+        "are not separable.",
         "## As a paper prints it",
         render_grid(paper_table(results)),
         "## Accuracy of each class, %",

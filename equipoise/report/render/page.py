@@ -20,6 +20,7 @@ from ..figures import (
     reliability_diagram,
     worst_confusions,
 )
+from ..formulas import FORMULAS
 from ..pairs import Pair, all_pairs, embedded
 from ..provenance import devices, provenance
 from ..seal import seal_notes
@@ -53,6 +54,7 @@ def render_page(results: Collected, sections: Sequence[Section] = ()) -> str:
         "notices": _notices(results),
         "shown": _shown(results.methods),
         "provenance": provenance(results),
+        "formulas": FORMULAS,
         "data": embedded(results, pairs),
         "contents": _contents(pairs, sections),
         "figures_of": lambda method: _method_figures(results, method),

@@ -1,4 +1,4 @@
-"""Tables as papers print them: mean ± standard error, the best and those not separable from it in bold.
+"""Tables as papers print them: mean ± standard error, the first tier in bold.
 
 A row names its number of seeds, its parameters and its recipe key. One study gives methods × metrics, several studies
 of the same methods give methods × imbalance ratios.
@@ -154,7 +154,7 @@ def _sentence(text: str) -> str:
 
 def _legend(results: Collected) -> str:
     return (
-        "Mean ± standard error over n seeds; in bold the best and those not separable from it "
+        "Mean ± standard error over n seeds; in bold the first tier of a column that has several "
         f"(sign-flip tests, Holm-adjusted, {results.verdict.alpha:g}); the key is that of the first seed's run."
     )
 

@@ -77,8 +77,8 @@ def ranked_table(results: Collected) -> Table:
     likely = "chance that a new run beats a new run of the baseline (Mann-Whitney), with its 95 % interval"
     tested = "sign-flip test of the paired differences, adjusted for the number of methods"
     columns = [
-        Column("rank", "#", "rank by the mean"),
-        Column("tier", "Tier", "within a tier no method is separably worse than its best"),
+        Column("rank", "#", "rank by the difference to the baseline"),
+        Column("tier", "Tier", "no two methods of a tier are separable"),
         Column("method", "Method", "a mark says in what a row is unlike the baseline", numeric=False),
         _metric_column(results.metric),
         Column("difference", f"Δ to {results.baseline}", paired, high_first=_up(results.metric)),
@@ -210,7 +210,7 @@ def metric_table(method: Method) -> list[tuple[str, Cell]]:
 
 def pair_table(results: Collected, pairs: Sequence[Pair]) -> tuple[list[str], list[list[Cell]]]:
     """Header and rows: two methods, the mean difference of their scores with its interval, and the tests."""
-    header = ["Method", "minus", f"Difference in {title_of(results.metric).lower()}", "Pairs", "p", "p, all pairs"]
+    header = ["Method", "minus", f"Difference in {title_of(results.metric).lower()}", "Pairs", "p", "p (Holm)"]
     rows = [
         [
             Cell(p.second.name, sort=p.second.name),
@@ -222,7 +222,7 @@ def pair_table(results: Collected, pairs: Sequence[Pair]) -> tuple[list[str], li
             ),
             Cell(str(p.n), sort=p.n),
             Cell(p_value(p.p), sort=p.p),
-            Cell(p_value(p.p_all), sort=p.p_all, bold=p.p_all <= results.verdict.alpha),
+            Cell(p_value(p.p_holm), sort=p.p_holm, bold=p.p_holm <= results.verdict.alpha),
         ]
         for p in pairs
     ]

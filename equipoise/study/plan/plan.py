@@ -100,14 +100,19 @@ def print_plan(study: Study, times: RunTimes, workers: int, spread: Spread, cons
     console.print(f"\nDifferences vary from seed to seed by {_amount(study, spread.value)}: {escape(spread.source)}.")
     if n < (least := smallest_n_for_claim(ALPHA, comparisons)):
         console.print(too_few(n, comparisons))
-    table = _right("a true difference of", f"is shown by {counted(max(n, least), 'seed')}", f"for {percent(LIKELY)}")
+    best = max(comparisons, math.comb(comparisons, 2))
+    shown = f"is shown by {counted(max(n, least), 'seed')}"
+    table = _right("a true difference of", shown, "to beat the baseline", "to choose the best")
     for effect in EFFECTS:
         chance = claim_power(max(n, least), effect, ALPHA, comparisons)
-        needed = pairs_needed(effect, LIKELY, ALPHA, comparisons)
-        table.add_row(
-            _amount(study, effect * spread.value), percent(chance), counted(needed, "seed") if needed else "too many"
-        )
+        needed = [pairs_needed(effect, LIKELY, ALPHA, tests) for tests in (comparisons, best)]
+        seeds = [counted(pairs, "seed") if pairs else "too many" for pairs in needed]
+        table.add_row(_amount(study, effect * spread.value), percent(chance), *seeds)
     console.print(table)
+    console.print(
+        f"The last two columns are the seeds that show it with a chance of {percent(LIKELY)}: the difference to "
+        f"{escape(study.baseline)}, or that between the best two methods."
+    )
     _print_equality(study, spread, comparisons, console)
     console.print(f"Where nothing differs, the chance of any false claim is at most {percent(ALPHA)}.")
 
