@@ -298,7 +298,7 @@ def test_sentences_say_when_nothing_can_be_said_and_when_too_much_is_needed():
     scores = {"plain": np.zeros(6), "a": noise - noise.mean() + 1e-3, "b": np.ones(6)}
     said = compare(scores, "plain", metric="unheard_of").sentences()
     assert said[0] == (
-        "So far b looks best, 1 better than plain in 6 pairs; 1 more seed would probably show such a difference. "
+        "So far b looks best, 1 better in 6 pairs; 1 more seed would probably show it. "
         "No method is shown to beat plain, which reaches 0 unheard_of (0 to 0, n = 6); 2 compared."
     )
     assert said[1].startswith("6 pairs cannot support any claim") and said[1].endswith("so at least 7 pairs.")
@@ -311,7 +311,7 @@ def test_two_winners_and_one_seed_are_said():
     assert said[0].endswith("20.0 points better; b beats plain too; 2 compared.")
     one = compare({"plain": [0.5], "a": [0.7]}, "plain").sentences()
     assert one[0] == (
-        "So far a looks best, 20.0 points better than plain in 1 pair. "
+        "So far a looks best, 20.0 points better in 1 pair. "
         "No method is shown to beat plain, which reaches 50.0 % balanced accuracy (n = 1); 1 compared."
     )
 
@@ -322,7 +322,7 @@ def test_three_seeds_and_eight_methods_say_what_looks_best_and_what_it_costs_to_
     needed = by_name(verdict)["m7"].seeds_needed
     more = needed - 3
     assert verdict.sentences()[0].startswith("So far m7 looks best, 3.")
-    cost = f" better than plain in 3 pairs; {more} more seeds ({3 * more} min of computing here) would probably show"
+    cost = f" points better in 3 pairs; {more} more seeds ({3 * more} min of computing here) would probably show it."
     assert cost in verdict.sentences()[0]
     assert verdict.sentences()[1].startswith("3 pairs cannot support any claim")
 

@@ -88,12 +88,12 @@ def _suggestion(verdict: Verdict, compared: list[MethodResult]) -> str:
     if best.standing != "not separable" or not sign * best.difference > 0:
         return ""
     size = f"{_rounded(verdict, abs(best.difference))}{_points(verdict)}"
-    looks = f"So far {best.name} looks best, {size} better than {verdict.baseline} in {counted(best.n_pairs, 'pair')}"
+    looks = f"So far {best.name} looks best, {size} better in {counted(best.n_pairs, 'pair')}"
     if best.seeds_needed is None:
         return f"{looks}. "
     more = best.seeds_needed - best.n_pairs
     time = "" if verdict.seed_seconds is None else f" ({about(more * verdict.seed_seconds)} of computing here)"
-    return f"{looks}; {counted(more, 'more seed')}{time} would probably show such a difference. "
+    return f"{looks}; {counted(more, 'more seed')}{time} would probably show it. "
 
 
 def _reached(verdict: Verdict, m: MethodResult) -> str:

@@ -25,10 +25,10 @@ def interval_plot(results: Collected, wide: bool = True, most: int | None = None
     shown = _best([m for m in results.methods if m.result.tier is not None], most)
     if not any(m.differences for m in shown):
         return NOTHING
-    width, left, right, row = (1120.0, 262.0, 196.0, min(36.0, 12 * 32 / len(shown)))
+    width, left, right, row = (1120.0, 262.0, 196.0, min(36.0, 12 * 28 / len(shown)))
     if not wide:
         width, left, right, row = 360.0, 12.0, 12.0, 50.0
-    row = max(row, 30.0)
+    row = max(row, 28.0)
     x = Scale(*_difference_limits(shown), left, width - right)
     parts, tracks, y, tier = [], [], 6.0, 0
     for method in shown:

@@ -59,7 +59,7 @@ def bold(cell: Cell) -> str:
     '**71.2** ± 0.8'
     """
     main = f"**{plain(cell.main)}**" if cell.bold else plain(cell.main)
-    return f"{main} {plain(cell.minor)}".strip()
+    return " ".join(filter(None, (main, plain(cell.minor), plain(cell.second))))
 
 
 def code(text: str) -> str:

@@ -8,7 +8,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ...analysis import METRICS
+from ...analysis import METRICS, MethodResult
 from ...analysis.statistics.priority import ALL_METRICS
 from ...core.escaping import csv_cell
 from ..collected import TOP5_CLASSES, Collected, Estimate, Method
@@ -23,16 +23,20 @@ MOST_CLASSES = 200  # rows of the table of classes; of more, the largest and the
 
 @dataclass(frozen=True)
 class Cell:
-    """`main` is what the eye looks for, `minor` its interval; `sort` orders a column, NaN last; `bold` for the best."""
+    """`main` is what the eye looks for, `minor` its interval, `second` another interval, on a line of its own.
+
+    `sort` orders a column, NaN last; `bold` is for the best.
+    """
 
     main: str
     minor: str = ""
     sort: float | str = math.nan
     note: str = ""
     bold: bool = False
+    second: str = ""
 
     def __str__(self) -> str:
-        return f"{self.main} {self.minor}".strip()
+        return " ".join(filter(None, (self.main, self.minor, self.second)))
 
 
 @dataclass(frozen=True)
@@ -72,8 +76,7 @@ class Table:
 def ranked_table(results: Collected) -> Table:
     """Rank, tier and method; the study's metric and the difference to the baseline; the other metrics; the network."""
     _, *others = usual_metrics(results)
-    paired = "mean difference over the seeds both have, with its 95 % interval"
-    unseen = "95 % interval of the difference for new images of this kind: seeds and images vary"
+    paired = "mean difference over the seeds both have, with its 95 % interval on these test images and on new ones"
     likely = "chance that a new run beats a new run of the baseline (Mann-Whitney), with its 95 % interval"
     tested = "sign-flip test of the paired differences, adjusted for the number of methods"
     columns = [
@@ -82,7 +85,6 @@ def ranked_table(results: Collected) -> Table:
         Column("method", "Method", "a mark says in what a row is unlike the baseline", numeric=False),
         _metric_column(results.metric),
         Column("difference", f"Δ to {results.baseline}", paired, high_first=_up(results.metric)),
-        *([Column("new_images", "Δ, new images", unseen)] if results.knows_new_images else []),
         Column("p_holm", "p (Holm)", tested),
         Column("standing", "Standing", "what the test says at 5 %", numeric=False),
         Column("beats", f"Beats {results.baseline}\u00a0%", likely, high_first=True),
@@ -91,8 +93,7 @@ def ranked_table(results: Collected) -> Table:
         Column("parameters", "Parameters", "numbers the network learns"),
         Column("key", "Key", "of the first seed's run, its folder in the store", numeric=False),
     ]
-    new = results.knows_new_images
-    return Table(tuple(columns), tuple(Row(m, _cells(m, results.metric, others, new)) for m in results.methods))
+    return Table(tuple(columns), tuple(Row(m, _cells(m, results.metric, others)) for m in results.methods))
 
 
 def usual_metrics(results: Collected) -> list[str]:
@@ -111,7 +112,7 @@ def _up(metric: str) -> bool:
     return ALL_METRICS[metric].higher_is_better
 
 
-def _cells(method: Method, metric: str, others: Sequence[str], new_images: bool) -> tuple[Cell, ...]:
+def _cells(method: Method, metric: str, others: Sequence[str]) -> tuple[Cell, ...]:
     r, parameters = method.result, method.parameters
     marks = f"({', '.join(method.marks)})" if method.marks else ""
     unadjusted = "" if math.isnan(r.p) else f"unadjusted {p_value(r.p)}, {r.n_pairs} pairs"
@@ -122,9 +123,8 @@ def _cells(method: Method, metric: str, others: Sequence[str], new_images: bool)
         Cell(method.name, marks, sort=method.name),
         estimate_cell(Estimate(r.n, r.mean, r.low, r.high), metric, r.n, metric in method.leads),
         _difference_cell(method, metric),
-        *([_new_images_cell(method, metric)] if new_images else []),
         Cell(p_value(r.p_holm), sort=r.p_holm, note=unadjusted),
-        Cell(r.standing, f"(≈ {r.seeds_needed} pairs needed)" if r.seeds_needed else "", sort=r.standing),
+        Cell(r.standing, _about_standing(r), sort=r.standing),
         _beats_cell(method),
         *(_metric_cell(method, name) for name in others),
         Cell(str(r.n), sort=r.n),
@@ -160,17 +160,19 @@ def _difference_cell(method: Method, metric: str) -> Cell:
     if not r.n_pairs:
         return Cell(UNKNOWN, seeds.strip())
     between = interval(r.diff_low, r.diff_high, metric, sign=True)
-    return Cell(value(r.difference, metric, sign=True), f"{between}{seeds}", r.difference, f"{r.n_pairs} pairs")
+    note, new = f"{r.n_pairs} pairs", ""
+    if math.isfinite(r.new_low):
+        new = f"new {interval(r.new_low, r.new_high, metric, sign=True)}"
+        left = f"with any number of seeds ± {value(r.new_at_best, metric)} would be left"
+        note += f"; for new images limited more by {r.limited_by}, {left}"
+    return Cell(value(r.difference, metric, sign=True), f"{between}{seeds}", r.difference, note, second=new)
 
 
-def _new_images_cell(method: Method, metric: str) -> Cell:
-    """The interval, and whether a claim holds there too."""
-    r = method.result
-    if math.isnan(r.new_low):
-        return Cell(UNKNOWN)
-    note = f"limited more by {r.limited_by}; with any number of seeds ± {value(r.new_at_best, metric)} would be left"
-    holds = {"new images": "holds", "these images": "open"}.get(r.holds_for, "")
-    return Cell(interval(r.new_low, r.new_high, metric, sign=True), holds, r.new_low, note)
+def _about_standing(r: MethodResult) -> str:
+    """What a claim is about; or the pairs that would probably make one."""
+    if r.holds_for:
+        return "(new images too)" if r.holds_for == "new images" else "(these images)"
+    return f"(≈ {r.seeds_needed} pairs)" if r.seeds_needed else ""
 
 
 def _beats_cell(method: Method) -> Cell:
