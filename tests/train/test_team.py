@@ -19,7 +19,7 @@ from equipoise.data import load_task
 from equipoise.store import Store
 from equipoise.study import started_by_torchrun, trained_network
 from equipoise.study.run.together import _own_device
-from equipoise.train import Recipe, Run, Team
+from equipoise.train import Processes, Recipe, Run
 from equipoise.train.streams import PURPOSES
 
 PROGRAM = Path(__file__).parent / "programs" / "processes.py"
@@ -108,6 +108,20 @@ def test_a_checkpoint_of_four_processes_is_gone_on_with_by_two(found, alone):
     assert {process["resumed"]["began"] for process in found[2]} == {2}
     for process in found[2]:
         np.testing.assert_allclose(process["resumed"]["weights"], alone["resumed"], atol=1e-4)
+
+
+def test_a_second_stage_and_a_correction_are_done_once(found):
+    once, twice = found[2][0]["corrected"]
+    assert len(once) == 3 and once == twice  # the training, the stage and the correction
+    assert all(error is None for _, error in once)
+
+
+def test_a_training_that_diverges_is_recorded_and_what_builds_on_it_too(found):
+    once, twice = found[2][0]["diverged"]
+    assert len(once) == 3 and once == twice
+    said = sorted(error for _, error in once)
+    assert said[0].startswith("the loss was not a finite number at step")
+    assert said[1:] == ["the training it builds on failed"] * 2
 
 
 def test_the_record_says_what_each_process_saw(found):
@@ -201,17 +215,32 @@ def test_each_process_has_a_device_of_its_own(monkeypatch):
         _own_device(torch.device("cuda:1"), 0)
 
 
-class Simulated(Team):
-    def __init__(self, rank, size):
-        self.rank, self.size = rank, size
+def numbered(rank, size):
+    """One of several processes, without a process group."""
+    process = Processes.__new__(Processes)
+    process.rank, process.size = rank, size
+    return process
 
 
 @pytest.mark.parametrize("size", range(1, 9))
 @pytest.mark.parametrize("count", [8, 13, 128])
 def test_shares_have_everything_once_and_are_nearly_equal(size, count):
-    shares = [Simulated(rank, size).share(count) for rank in range(size)]
+    shares = [numbered(rank, size).share(count) for rank in range(size)]
     assert [i for share in shares for i in share] == list(range(count))
     assert max(map(len, shares)) - min(map(len, shares)) <= 1
+
+
+@pytest.mark.parametrize(("before", "after"), [(4, 3), (1, 8), (7, 2), (5, 5)])
+def test_another_number_in_the_middle_of_an_epoch_visits_what_is_left(before, after):
+    order, part, steps = torch.randperm(206), 20, 4
+
+    def batches(size):
+        """The epoch of each process, a row for each batch."""
+        shares = [numbered(rank, size).of_epoch(order, part).view(10, -1) for rank in range(size)]
+        return torch.cat(shares, dim=1)
+
+    visited = torch.cat([batches(before)[:steps].flatten(), batches(after)[steps:].flatten()])
+    assert sorted(visited.tolist()) == sorted(order[:200].tolist())  # each once
 
 
 @pytest.mark.parametrize(
@@ -230,4 +259,4 @@ def test_what_processes_cannot_share_is_refused(options, said):
     task = load_task(**recipe.task.__dict__)
     Run(recipe, task, torch.device("cpu"))
     with pytest.raises(EquipoiseError, match=said):
-        Run(recipe, task, torch.device("cpu"), team=Simulated(0, 4))
+        Run(recipe, task, torch.device("cpu"), team=numbered(0, 4))

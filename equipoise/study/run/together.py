@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import replace
+from functools import partial
 
 import torch
 from torch import distributed, nn
@@ -88,7 +89,7 @@ def run_together(study: Study, store: Store, how: How, listener: Listener) -> No
                     _do(job, store, how, listener, watch)
         if team.leads:
             train_for_longer(study, store, replace(how, team=ALONE), listener)
-            forget_cached(cache_of(store))
+    forget_cached(cache_of(store))  # on the disk of each machine
 
 
 def _do(job: Job, store: Store, how: How, listener: Listener, watch: Watch) -> None:
@@ -96,14 +97,23 @@ def _do(job: Job, store: Store, how: How, listener: Listener, watch: Watch) -> N
         if how.team.leads and not claim.enter_context(store.claim(job.training.key)):
             raise EquipoiseError(f"another process is training this in {store.path}: choose another folder with --out")
         for recipe in job.recipes:
-            if how.team.told(lambda r=recipe: store.has(r.key)):  # type: ignore[misc]
-                continue
-            if recipe.posthoc is None:
+            can_begin = how.team.told(partial(_can_begin, recipe, store, how))
+            if can_begin and recipe.posthoc is None:
                 _train(recipe, job, store, how, listener, watch)
-            elif how.team.leads:
+            elif can_begin and how.team.leads:
                 correct(recipe, store, replace(how, team=ALONE))
     if how.team.leads:
         watch.event(Event("done", job), store)
+
+
+def _can_begin(recipe: Recipe, store: Store, how: How) -> bool:
+    """Whether its record is missing and what it builds on is there; where that has failed, so has this."""
+    if store.has(recipe.key):
+        return False
+    if recipe.parent is None or store.finished(recipe.parent.key):
+        return True
+    store.put(failure_of(recipe, EquipoiseError("the training it builds on failed"), 0.0, how.device))
+    return False
 
 
 def _train(recipe: Recipe, job: Job, store: Store, how: How, listener: Listener, watch: Watch) -> None:

@@ -198,6 +198,17 @@ DIGITS = {"name": "digits", "n_max": 50}
 ELASTIC = {"model": "cnn_small(width=4)", "epochs": 30, "batch_size": 64, "mix": "mixup", "augment": "crop_flip(pad=1)"}
 
 
+def corrected(team, folder, lr):
+    """Times and errors of a training, its second stage and its correction; done twice: then nothing is left to do."""
+    options = {**SMALL, "lr": lr, "epochs": 1, "stage": "crt", "posthoc": "logit_adjust(tau=1.0)"}
+    study, store, found = study_of_one(Recipe.make(options, TASK), "corrected"), Store(folder / f"lr {lr}"), []
+    for _ in range(2):
+        run_together(study, store, How(CPU, team=team), Listener())
+        distributed.barrier()
+        found.append([(record.ended, record.error) for record in store.records()])
+    return found
+
+
 def uninterrupted(team, folder):
     """What two processes make of a recipe that nobody stops: its curves."""
     study = study_of_one(Recipe.make(ELASTIC, DIGITS), "elastic")
@@ -233,6 +244,7 @@ def work(rank, size, folder):
         found["resumed"] = resumed(team, folder)
     if size == 2:
         found["uninterrupted"] = uninterrupted(team, folder)
+        found["corrected"], found["diverged"] = corrected(team, folder, 0.1), corrected(team, folder, 1e30)
     (folder / f"{size}-{rank}.json").write_text(json.dumps(found))
     distributed.barrier()
     distributed.destroy_process_group()
