@@ -101,10 +101,14 @@ def _look(path: Path) -> tuple[Seen, NDArray[np.uint8] | None]:
         if not content:
             return Seen("it is empty, 0 bytes", digest=digest), None
         with opened(content) as image:
-            size, marks = _upright_size(image), _marks(image)
+            size, marks = image.size, _marks(image)
             view = _small(pixels_of(image, _KEPT))
             marks |= _marks_of_pixels(image, view)
-        return Seen(None, frozenset(marks), *size, digest), view
+            # last, because it reads the pixels too, and errors of that would go unnoticed
+            orientation = _orientation(image)
+        width, height = size if orientation < 5 else size[::-1]
+        marks |= {"turned"} if orientation > 1 else set()
+        return Seen(None, frozenset(marks), width, height, digest), view
     except ValueError as error:
         return Seen((digest and _disguised(content)) or str(error), digest=digest), None
 
@@ -115,11 +119,6 @@ def _orientation(image: Any) -> int:
         return int(noted) if noted in TURNS else 1
     except Exception:  # notes that cannot be read turn nothing
         return 1
-
-
-def _upright_size(image: Any) -> tuple[int, int]:
-    width, height = image.size
-    return (height, width) if _orientation(image) >= 5 else (width, height)
 
 
 def _marks(image: Any) -> set[str]:
@@ -134,7 +133,6 @@ def _marks(image: Any) -> set[str]:
         or (image.mode == "I" and image.format in ("PNG", "PPM"))
         or "16" in raw,
         "animated": getattr(image, "n_frames", 1) > 1,
-        "turned": _orientation(image) > 1,
     }
     return {name for name, is_so in marks.items() if is_so}
 

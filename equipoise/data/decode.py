@@ -8,13 +8,14 @@
 
 from __future__ import annotations
 
+import ctypes
 import hashlib
 import io
 import os
 import stat
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -106,7 +107,14 @@ def pixels_of(image: Any, frame: Frame) -> NDArray[np.uint8]:
     if image.width * image.height <= LARGE:
         return fitted(image, side)
     with _one_large_image:
+        _give_memory_back()
         return fitted(image, side)
+
+
+def _give_memory_back() -> None:
+    """Ask the C library for what earlier images left: it keeps freed memory for each thread that reads images."""
+    with suppress(OSError, AttributeError):  # another system, another library
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 def _check_size(width: int, height: int) -> None:

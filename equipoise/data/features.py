@@ -45,6 +45,8 @@ class Features:
         return self.values.nbytes
 
     def __getitem__(self, index: Tensor | slice) -> Tensor:
+        if isinstance(index, Tensor) and index.dtype is torch.int64:
+            return self.values.index_select(0, index)  # faster than by brackets
         return self.values[index]
 
     def split(self, size: int) -> tuple[Tensor, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -67,12 +67,14 @@ class Run:
         rates = learning_rates(schedule, plan.lr, plan.epochs, warmup, self.steps_per_epoch)
         self.rates = rates.to(device, torch.float32)
         self.optimizer, self.rate = make_optimizer(self.network, plan, device)
+        self.trained = [parameter for group in self.optimizer.param_groups for parameter in group["params"]]
         self.gradients = team.gradients(self.network.parameters(), plan.accumulate)
         self.average = Average(self.network, plan.ema) if plan.ema is not None else None
         self.done = torch.zeros((), dtype=torch.int64, device=device)  # steps taken
         self.bad_step = torch.full((), -1, dtype=torch.int64, device=device)  # the first whose loss was not finite
         self.loss_sum = torch.zeros((), dtype=torch.float32, device=device)  # over the epoch
         self.order = self._mine(torch.empty(self.sampler.epoch_length, dtype=torch.int64, device=device))
+        self.places = torch.arange(self.batch_here, device=device)  # of a batch's samples, from its first on
 
     def _build(self, facts: dict[str, Any], weights: Mapping[str, Tensor] | None, start: str | None) -> None:
         """Network and methods from the recipe's texts, the network from the file `start` if there is one."""
@@ -161,7 +163,8 @@ class Run:
         """Move the weights, and count."""
         pull_towards_one(self.optimizer.param_groups)  # where the plan lets γ decay to 1
         self.optimizer.step()
-        self.optimizer.zero_grad(set_to_none=True)
+        for parameter in self.trained:
+            parameter.grad = None
         self._count(loss)
 
     @property
@@ -183,8 +186,7 @@ class Run:
     def _next_index(self) -> tuple[Tensor, Tensor]:
         """The samples of the next batch, and their places in the order of the epoch."""
         self.rate.set(self.rates.take(self.done))  # indexing with a tensor of one value would read it back
-        first = (self.done % self.steps_per_epoch) * self.batch_here
-        place = first + torch.arange(self.batch_here, device=self.device)
+        place = self.places + (self.done % self.steps_per_epoch) * self.batch_here
         return self.order[place], place
 
     def mixed(self, batch: Batch) -> Batch:
@@ -207,13 +209,15 @@ class Run:
         with self.mix.carried_out(stage, self.mix_plan):
             yield
 
-    def precision(self) -> torch.autocast:
+    def precision(self) -> AbstractContextManager[None]:
         """bf16 arithmetic in the network where the plan asks for it."""
-        return torch.autocast(self.device.type, torch.bfloat16, enabled=self.plan.precision == "bf16")
+        if self.plan.precision != "bf16":
+            return nullcontext()
+        return torch.autocast(self.device.type, torch.bfloat16)
 
     @torch.no_grad()
     def _count(self, loss: Tensor) -> None:
-        first_bad = (self.bad_step < 0) & ~torch.isfinite(loss)
+        first_bad = (self.bad_step < 0) & (loss - loss != 0)  # of two like numbers that are not finite it is NaN
         self.bad_step.copy_(torch.where(first_bad, self.done, self.bad_step))
         self.loss_sum += loss
         self.done += 1

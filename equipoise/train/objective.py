@@ -58,5 +58,8 @@ class Objective(nn.Module):
         return isinstance(weights, Tensor) and self.weighting is not None and self.weighting.normalize == "batch"
 
     def _weighed(self, out: Output, target: Tensor, progress: Tensor | float) -> tuple[Tensor, Tensor | float]:
+        values = self.loss.per_sample(out.logits, target)
+        if self.weighting is None:
+            return values, 1.0
         weights = self.weights(out, target, progress)
-        return weights * self.loss.per_sample(out.logits, target), weights
+        return weights * values, weights

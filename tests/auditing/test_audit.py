@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import zlib
 
 import numpy as np
 import pytest
@@ -110,6 +111,19 @@ def test_every_kind_of_image_is_told(tmp_path, written):
         "digit0/page.jpg: it is a web page, perhaps a failed download",
         "digit0/phone.jpg: it is HEIC in spite of its name: save it as JPEG or PNG",
     }
+
+
+def test_broken_pixels_are_noticed_whatever_else_is_read(tmp_path, written):
+    """Pillow reads the pixels of a PNG when it looks for EXIF notes, and a second time gives black ones."""
+    (name, *_) = sorted(written(tmp_path, [4, 4]))
+    whole = (tmp_path / name).read_bytes()
+    start = whole.index(b"IDAT") + 4
+    length = int.from_bytes(whole[start - 8 : start - 4], "big")
+    data = bytearray(whole[start : start + length])
+    data[2:6] = b"\xff\xff\xff\xff"  # no block of deflate
+    crc = zlib.crc32(b"IDAT" + data).to_bytes(4, "big")
+    (tmp_path / name).write_bytes(whole[:start] + data + crc + whole[start + length + 4 :])
+    assert [row.text.split(":")[0] for row in cases(quick(tmp_path), "unreadable")] == [name]
 
 
 def test_films_are_proposed_and_luck_is_not(tmp_path, written, digits, picture):
