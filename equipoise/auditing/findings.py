@@ -101,7 +101,8 @@ def _files(facts: Facts) -> Iterator[Finding]:
     broken = tuple(Row(f"{visible(i.name)}: {s.problem}") for i, s in named if s.problem)
     yield Finding(
         "unreadable", "serious", counted(len(broken), "file") + " cannot be read",
-        "A training would stop before it begins. Mend them, copy them again, or take them away.", broken,
+        "A training would stop before it begins. Mend them, copy them again, take them away, or leave them out: "
+        "leave_out='leave_out.csv' in the task.", broken,
     )  # fmt: skip
     for kind, (words, meaning) in KINDS.items():
         rows = tuple(
