@@ -12,11 +12,14 @@ from ..analysis import smallest_n_for_claim
 from ..analysis.statistics.combined import LEAST, Combined, combine_scores
 from ..core import EquipoiseError
 from ..core.words import counted
+from .collect import flat
 from .collected import Collected, Method
 from .data import recipe_of_data
 from .premises import ACCEPTED
 from .render.paper import one_metric
 from .titles import data_name, data_title, network_name
+
+FEW = 3  # so many dials, or missing methods, are named; of more the tables tell
 
 
 @dataclass(frozen=True)
@@ -112,19 +115,31 @@ def _data_set(name: str, studies: Sequence[Collected], baseline: str) -> DataSet
 
 
 def _names(settings: Sequence[tuple[Method, Sequence[Collected]]]) -> list[str]:
-    """What to call each: its data; where that is not enough, also its network, then its studies, then a number."""
+    """What to call each: its data; where others have the same, also what it differs from them in, or its studies."""
     recipes = [method.recipe for method, _ in settings]
     names = [data_title(recipe) for recipe in recipes]
     for more in (
         [network_name(recipe) for recipe in recipes],
+        _differences([flat(recipe) for recipe in recipes], names),
         ["+".join(results.name for results in of_one) for _, of_one in settings],
         [str(place) for place in range(1, len(recipes) + 1)],
     ):
-        count = Counter(names)
-        if len(count) == len(names):
-            break
-        names = [f"{name}, {word}" if count[name] > 1 else name for name, word in zip(names, more, strict=True)]
+        words = {name: {word for other, word in zip(names, more, strict=True) if other == name} for name in names}
+        names = [
+            f"{name}, {word}" if len(words[name]) > 1 and word else name for name, word in zip(names, more, strict=True)
+        ]
     return names
+
+
+def _differences(recipes: Sequence[Mapping[str, str]], names: Sequence[str]) -> list[str]:
+    """The dials in which a recipe differs from others of its name, where they are few: "epochs 30"."""
+    told = []
+    for own, name in zip(recipes, names, strict=True):
+        others = [recipe for recipe, other in zip(recipes, names, strict=True) if other == name]
+        dials = [dial for dial in own if any(recipe.get(dial) != own[dial] for recipe in others)]
+        few = dials if len(dials) <= FEW else []
+        told.append(", ".join(f"{dial.rpartition('.')[2]} {own[dial]}" for dial in few))
+    return told
 
 
 def _method(results: Collected, name: str) -> Method:
@@ -170,6 +185,8 @@ def _missing(data: Sequence[DataSet]) -> list[str]:
         if absent:
             there = len(data) - len(absent)
             notes.append(f"{name} is in {there} of {len(data)} data sets; it is missing in {'; '.join(absent)}.")
+    if len(notes) > FEW:
+        notes = [f"{len(notes)} of {len(names)} methods are missing in some data sets."]
     more = "A method counts where it is, and ranks are over the data sets that have all methods."
     return [" ".join([*notes, more])] if notes else []
 

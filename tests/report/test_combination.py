@@ -47,6 +47,11 @@ def test_data_sets_have_names_of_their_own(studies, combination, eight):
         "digits, long-tailed 20, cnn_small",
         "digits, long-tailed 20, resnet32",
     )
+    longer = [replace(m, recipe={**m.recipe, "plan": {**m.recipe["plan"], "epochs": 60}}) for m in eight.methods]
+    assert combine_studies([eight, replace(eight, methods=tuple(longer))]).found.data == (
+        "digits, long-tailed 20, epochs 30",
+        "digits, long-tailed 20, epochs 60",
+    )
 
 
 def test_effects_are_those_of_the_studies(combination, eight):
@@ -72,7 +77,7 @@ def test_what_is_missing_shared_or_against_is_said(combination, eight, elsewhere
 def test_two_data_sets_say_what_they_cannot_tell(studies):
     combination = combine_studies(studies[:2])
     assert "2 data sets cannot tell what to expect of another one: from 3 on" in combination.notices[0]
-    assert sentences(combination.found)[0].startswith("2 data sets: too few")
+    assert sentences(combination.found)[0].startswith("No method is on 3 data sets with plain")
     assert "too few data sets" in render_combined(combination)
 
 

@@ -51,8 +51,8 @@ class Shelf:
         return self.runs[key]
 
 
-def tuning(search, seeds=(0, 1, 2), budget=2):
-    return MethodTuning("m", space_of(RECIPE), search, seeds, Aim("accuracy"), budget)
+def tuning(search, seeds=(0, 1, 2), budget=2, race=False):
+    return MethodTuning("m", space_of(RECIPE), search, seeds, Aim("accuracy"), budget, race=race)
 
 
 def due(method, shelf):
@@ -99,6 +99,17 @@ def test_a_trial_of_which_a_run_failed_gets_no_more_runs_where_they_come_one_by_
     do_all(method, shelf)
     assert due(method, shelf) == [] and [trial.finished for trial in method.trials] == [False, True]
     assert method.trials[0].score.error == "no"
+
+
+def test_a_race_goes_seed_by_seed_and_ends_what_is_surely_worse():
+    """Scores have no noise here, so the worse is known for sure as soon as two seeds have shown that."""
+    method, shelf = tuning(Waves([0.1, 0.2], [0.15]), budget=3, race=True), Shelf()
+    assert do_all(method, shelf) == [(0.1, 0), (0.2, 0)]
+    assert do_all(method, shelf) == [(0.1, 1), (0.2, 1)]
+    assert do_all(method, shelf) == [(0.2, 2)]
+    assert do_all(method, shelf) == [(0.15, 0)]
+    assert due(method, shelf) == [] and [trial.finished for trial in method.trials] == [False, True, False]
+    assert method.search.told == [[None, pytest.approx(0.3)], [None]]
 
 
 def test_what_the_store_has_is_not_due():

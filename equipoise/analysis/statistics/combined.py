@@ -22,6 +22,7 @@ from .tests import holm, mean_interval
 Standing = Literal["better", "worse", "not separable", "too few data sets", "baseline", "no data"]
 
 LEAST = 3  # data sets, below which a mean over them has no interval worth the name
+LEAST_SEEDS = 6  # on each, below which Welch's test claims too often that they differ
 
 
 class MeanEffect(NamedTuple):
@@ -52,7 +53,7 @@ def mean_effect(effects: Array, errors: Array, confidence: float = 0.95) -> Mean
     Each data set counts the same, so the mean is that over data sets, however many images or seeds each has. This is
     Hartung and Knapp's interval with equal weights, and τ² is Hedges and Olkin's estimate. Weights of 1 / (v + τ²),
     as usual in medicine, must be estimated from a handful of seeds here, and their intervals hold the truth too
-    rarely (benchmarks/simulate_combined.py). With equal weights the test is valid whatever the variances are (Bakirov
+    rarely (docs/results/combined.md). With equal weights the test is valid whatever the variances are (Bakirov
     and Székely), up to levels of 8 %.
 
     With fewer than three data sets only the mean is known. `errors` serve for τ alone; where one is NaN, so is τ.
@@ -132,8 +133,9 @@ class CombinedMethod:
     """A method over the data sets on which it has pairs with the baseline: `effects` of each, `mean` of all.
 
     `p_holm` is adjusted for the number of methods. `p_unlike` is of the test that the effect is the same on all data
-    sets. `against` are those on which the effect surely has the other sign than the mean (by a t interval of confidence
-    1 - alpha / K). `rank` is the mean rank, 1 the best, over the data sets that have all methods.
+    sets; NaN where one has fewer than six pairs. `against` are those on which the effect surely has the other sign than
+    the mean (by a t interval of confidence 1 - alpha / K). `rank` is the mean rank, 1 the best, over the data sets that
+    have all methods.
     """
 
     name: str
@@ -248,11 +250,16 @@ def _method(
         effects=effects,
         **found._asdict(),
         p_holm=math.nan,
-        p_unlike=unlike_test(list(gains.values())),
+        p_unlike=_unlike(list(gains.values())),
         standing="no data",
         against=against,
         ranks=ranks,
     )
+
+
+def _unlike(gains: Sequence[Floats]) -> float:
+    """Not known from few seeds: with three on each of 15 equal data sets the test finds differences in a quarter."""
+    return unlike_test(gains) if all(len(x) >= LEAST_SEEDS for x in gains) else math.nan
 
 
 def _gains(name: str, other: str, paired: Mapping[str, Paired]) -> dict[str, Floats]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from functools import partial
 from pathlib import Path
 
@@ -124,7 +125,8 @@ def _terminal_table(combination: Combination) -> Table:
     for method in found.methods:
         style = {"better": "bold green", "worse": "red", "baseline": "cyan"}.get(method.standing, "")
         known = bool(method.effects)
-        further = interval(method.next_low, method.next_high, found.metric, sign=True) if known else UNKNOWN
+        foreseen = math.isfinite(method.next_low)
+        further = interval(method.next_low, method.next_high, found.metric, sign=True) if foreseen else UNKNOWN
         table.add_row(
             Text(method.name, style=style),
             Text(str(len(method.effects)) if known else UNKNOWN),

@@ -37,7 +37,7 @@ def _headline(found: Combined, judged: list[CombinedMethod]) -> str:
 def _nothing(found: Combined, others: list[CombinedMethod]) -> str:
     if not others:
         return f"No method shares a seed with {found.baseline} on any data set, so nothing can be compared."
-    return f"{counted(len(found.data), 'data set')}: too few for a mean over data sets; each speaks for itself."
+    return f"No method is on {LEAST} data sets with {found.baseline}, so there is no mean; each speaks for itself."
 
 
 def _expected(found: Combined, method: CombinedMethod) -> str:

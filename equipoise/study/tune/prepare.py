@@ -145,4 +145,5 @@ def _digest(space: Space, study: Study) -> str:
     tuning, axes = study.tuning, {dial: repr(axis) for dial, axis in space.axes.items()}
     priority = study.priority and study.priority.to_dict()
     asked = [space.recipe.to_dict(), axes, study.metric, priority, tuning.seeds, tuning.sampler, tuning.prune]
+    asked += [tuning.race] if tuning.race else []
     return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()[:8]

@@ -20,13 +20,15 @@ class Tuning:
     """How a study is tuned. Each method has `trials` trials, and a trial is one run for each of `seeds`.
 
     `prune` lets a trial of "tpe" or "random" end after some of its runs where they are below the median of others;
-    it counts as a trial. `refit` gives the validation images back to train for the study that is written.
+    it counts as a trial. `race` ends trials of any search that have no hope against the best. `refit` gives the
+    validation images back to train for the study that is written.
     """
 
     trials: int = 20
     sampler: str = "grid"
     seeds: tuple[int, ...] = (0, 1, 2)
     prune: bool = True
+    race: bool = False
     refit: bool = False
     space: Mapping[str, Any] = field(default_factory=dict)  # for all methods, by dial, as written
     spaces: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # for one method, by its name
@@ -35,6 +37,7 @@ class Tuning:
         checks.whole("trials", self.trials, 1, MOST_TRIALS)
         known("sampler", self.sampler, SAMPLERS)
         checks.truth("prune", self.prune)
+        checks.truth("race", self.race)
         checks.truth("refit", self.refit)
 
 

@@ -38,7 +38,9 @@ def tune_study(study: Study, store: Store, how: How, listener: Listener, storage
         set_aside_damaged(store, listener)
         searches, aim = searches_of(study, spaces, store, storage), Aim(study.metric, study.priority)
         methods = [
-            MethodTuning(name, space, searches[name], study.tuning.seeds, aim, study.tuning.trials)
+            MethodTuning(
+                name, space, searches[name], study.tuning.seeds, aim, study.tuning.trials, race=study.tuning.race
+            )
             for name, space in spaces.items()
         ]
         _announce(study, spaces, listener)
