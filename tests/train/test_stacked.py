@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pytest
 import torch
@@ -76,6 +78,12 @@ class TestOnGpu:
     )
     def test_reasons(self, options, task, reason):
         assert reason in why_not_stacked(a_run(options, task=task))
+
+    def test_a_worker_stacks_its_runs(self):
+        """What a worker knows of the team came to it from another process, so that it is equal, not the same."""
+        run = a_run({})
+        run.team = pickle.loads(pickle.dumps(run.team))
+        assert why_not_stacked(run) is None
 
     def test_a_run_does_not_depend_on_its_company(self, repeatable):
         together = fit_pack([Fitting(a_run(options), accuracy) for options in METHODS])

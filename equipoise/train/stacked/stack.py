@@ -17,7 +17,6 @@ from ...models.networks.cifar_resnet import CifarResNet
 from ...norms import BatchGroupNorm2d, BatchNorm2d, GhostBatchNorm2d, GroupNorm2d
 from ...norms.kernels.groups import split_examples
 from ..loop import Run
-from ..team import ALONE
 from .trunk import SIDE, STORED_CHANNELS, WIDTH, Layer, Trunk
 
 NORMS = (BatchNorm2d, GhostBatchNorm2d, BatchGroupNorm2d, GroupNorm2d)
@@ -34,7 +33,7 @@ def why_not_stacked(run: Run) -> str | None:
         return "not on an NVIDIA GPU of compute capability 8.0 or later"
     if plan.precision != "bf16":
         return f"precision is {plan.precision}"
-    if plan.accumulate != 1 or run.procedure is not None or run.second_stage is not None or run.team is not ALONE:
+    if plan.accumulate != 1 or run.procedure is not None or run.second_stage is not None or run.team.size > 1:
         return "its steps are not the plain ones"
     if type(network) is not CifarResNet or network.width != WIDTH:
         return "there are kernels for CIFAR ResNets of width 16 alone"
