@@ -75,15 +75,18 @@ def splits(verdict: Verdict) -> bool:
     return any(m.tier not in (None, 1) for m in verdict.methods)
 
 
-def boundaries(verdict: Verdict) -> Iterator[tuple[str, list[str]]]:
-    """The first method of each lower tier, and those of the tier above; pairs with the baseline are claims instead."""
+def boundaries(verdict: Verdict) -> Iterator[tuple[str, str]]:
+    """The first method of each lower tier, with each of the tier above from which it is separable.
+
+    Pairs with the baseline are claims instead.
+    """
     tiers: dict[int, list[str]] = {}
     for m in verdict.methods:
         tiers.setdefault(m.tier or 0, []).append(m.name)
+    separable = {frozenset((p.first, p.second)) for p in verdict.pairs if p.p_holm <= verdict.alpha}
     for tier, (first, *_) in tiers.items():
-        above = [name for name in tiers.get(tier - 1, []) if name != verdict.baseline]
-        if above and first != verdict.baseline:
-            yield first, above
+        pairs = ((first, name) for name in tiers.get(tier - 1, []) if verdict.baseline not in (first, name))
+        yield from (pair for pair in pairs if frozenset(pair) in separable)
 
 
 def share(count: int, total: int) -> str:
@@ -144,9 +147,7 @@ def some(studies: int) -> Iterator[str]:
                 said = claims(verdict)
                 better = [f"m{i}" for i in range(methods) if effects[i]]
                 false += any(name not in better or standing == "worse" for name, standing in said.items())
-                boundary += any(
-                    all(effects[int(a[1:])] >= effects[int(b[1:])] for b in above) for a, above in boundaries(verdict)
-                )
+                boundary += any(effects[int(a[1:])] >= effects[int(b[1:])] for a, b in boundaries(verdict))
                 power += sum(said.get(name) == "better" for name in better)
                 runs += took
             found = f"{100 * power / studies / sum(effects > 0):.0f} %"
