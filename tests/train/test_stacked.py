@@ -10,7 +10,8 @@ import torch
 
 from equipoise.data import Split, Task
 from equipoise.train import Diverged, Fitting, Pack, Recipe, Run, Stopped, choose_convolutions, fit_pack
-from equipoise.train.stacked import why_not_stacked
+from equipoise.train.stacked import stack, why_not_stacked
+from equipoise.train.stacked.compile import CannotCompile
 
 CLASSES = 5
 COMMON = {"model": "cifar_resnet(depth=8)", "epochs": 2, "batch_size": 24, "precision": "bf16", "lr": 0.02}
@@ -45,8 +46,39 @@ def accuracy(logits: torch.Tensor, labels: torch.Tensor) -> dict[str, float]:
     return {"accuracy": float((logits.argmax(1) == labels).float().mean()), "sum": float(logits.double().sum())}
 
 
-def test_what_cannot_be_stacked_is_said():
-    assert "GPU" in why_not_stacked(a_run({}, "cpu"))
+@pytest.mark.parametrize(
+    ("options", "task", "reason"),
+    [
+        ({"precision": "float32"}, a_task(), "float32"),
+        ({"accumulate": 2}, a_task(), "plain"),
+        ({"model": "cnn_small"}, a_task(), "ResNet"),
+        ({"model": "cifar_resnet(depth=8, width=8)"}, a_task(), "width"),
+        ({"norm": "batch_renorm"}, a_task(), "BatchRenorm"),
+        ({}, a_task(side=28), "32 × 32"),
+        ({}, a_task(channels=5), "channels"),
+        ({}, a_task(), "GPU"),
+    ],
+)
+def test_what_cannot_be_stacked_is_said(options, task, reason):
+    assert reason in why_not_stacked(a_run(options, "cpu", task))
+
+
+@pytest.mark.parametrize("options", METHODS, ids=str)
+def test_what_a_worker_could_stack_on_a_gpu(options):
+    """What a worker knows of the team came to it from another process, so that it is equal, not the same."""
+    run = a_run(options, "cpu")
+    run.team = pickle.loads(pickle.dumps(run.team))
+    assert "GPU" in why_not_stacked(run)
+
+
+def test_without_a_compiler_runs_go_the_other_way(monkeypatch):
+    def refuse(runs):
+        raise CannotCompile("there is no NVRTC")
+
+    monkeypatch.setattr(stack, "why_not_stacked", lambda run: None)
+    monkeypatch.setattr(stack, "Stack", refuse)
+    with pytest.warns(UserWarning, match="slower: there is no NVRTC"):
+        assert stack.stacks_of([a_run({}, "cpu")]) == []
 
 
 gpu = [
@@ -64,26 +96,6 @@ def repeatable(monkeypatch):
 
 class TestOnGpu:
     pytestmark = gpu
-
-    @pytest.mark.parametrize(
-        ("options", "task", "reason"),
-        [
-            ({"precision": "float32"}, None, "float32"),
-            ({"accumulate": 2}, None, "plain"),
-            ({"model": "cnn_small"}, None, "ResNet"),
-            ({"model": "cifar_resnet(depth=8, width=8)"}, None, "width"),
-            ({"norm": "batch_renorm"}, None, "BatchRenorm"),
-            ({}, a_task(side=28), "32 × 32"),
-        ],
-    )
-    def test_reasons(self, options, task, reason):
-        assert reason in why_not_stacked(a_run(options, task=task))
-
-    def test_a_worker_stacks_its_runs(self):
-        """What a worker knows of the team came to it from another process, so that it is equal, not the same."""
-        run = a_run({})
-        run.team = pickle.loads(pickle.dumps(run.team))
-        assert why_not_stacked(run) is None
 
     def test_a_run_does_not_depend_on_its_company(self, repeatable):
         together = fit_pack([Fitting(a_run(options), accuracy) for options in METHODS])

@@ -5,6 +5,7 @@ A run's numbers do not depend on its company: every sum is taken in an order tha
 
 from __future__ import annotations
 
+import warnings
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -17,6 +18,7 @@ from ...models.networks.cifar_resnet import CifarResNet
 from ...norms import BatchGroupNorm2d, BatchNorm2d, GhostBatchNorm2d, GroupNorm2d
 from ...norms.kernels.groups import split_examples
 from ..loop import Run
+from .compile import CannotCompile
 from .trunk import SIDE, STORED_CHANNELS, WIDTH, Layer, Trunk
 
 NORMS = (BatchNorm2d, GhostBatchNorm2d, BatchGroupNorm2d, GroupNorm2d)
@@ -29,8 +31,6 @@ SideBySide = Callable[[Callable[[Run], Any], Sequence[Run]], list[Any]]
 def why_not_stacked(run: Run) -> str | None:
     """Why this run cannot be stacked, in a few words; None if it can."""
     network, plan = run.network, run.plan
-    if run.device.type != "cuda" or torch.version.cuda is None or torch.cuda.get_device_capability(run.device) < OLDEST:
-        return "not on an NVIDIA GPU of compute capability 8.0 or later"
     if plan.precision != "bf16":
         return f"precision is {plan.precision}"
     if plan.accumulate != 1 or run.procedure is not None or run.second_stage is not None or run.team.size > 1:
@@ -43,7 +43,11 @@ def why_not_stacked(run: Run) -> str | None:
         return "somebody looks into the network, or it is compiled"
     if not all(p.requires_grad and p.dtype == torch.float32 for p in network.parameters()):
         return "some of its weights are frozen"
-    return next((reason for layer in layers_of(network) if (reason := _no_norm(layer[1]))), None)
+    if reason := next((reason for _, norm in layers_of(network) if (reason := _no_norm(norm))), None):
+        return reason
+    if run.device.type != "cuda" or torch.version.cuda is None or torch.cuda.get_device_capability(run.device) < OLDEST:
+        return "not on an NVIDIA GPU of compute capability 8.0 or later"
+    return None
 
 
 def _no_norm(norm: nn.Module) -> str | None:
@@ -69,7 +73,11 @@ def stacks_of(runs: Sequence[Run]) -> list[Stack]:
         if why_not_stacked(run) is None:
             assert isinstance(run.network, CifarResNet)
             alike[run.network.depth, run.task.train.images.shape[1], run.batch_size].append(run)
-    return [Stack(group) for group in alike.values()]
+    try:
+        return [Stack(group) for group in alike.values()]
+    except CannotCompile as error:
+        warnings.warn(f"runs are trained on a stream each, which is slower: {error}", stacklevel=2)
+        return []
 
 
 class Stack:
