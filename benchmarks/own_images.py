@@ -28,6 +28,8 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageEnhance
 
+from equipoise.deploy import Promise
+
 RATIO, WRONG, BROKEN, COPIES = 50, 0.05, 40, 50
 KEPT, KEPT_GROUPS, FRAMES = 1000, 400, 3
 SHAKE = 2  # pixels that a frame is moved at most
@@ -124,10 +126,9 @@ def found_by_audit(folder: Path) -> Iterator[str]:
 
 def promised(folder: Path) -> Iterator[str]:
     model = folder / "runs" / "model"
-    said = json.loads((model / "model.json").read_text())
-    score = said["scores"][said["metric"]]
-    low, high = 100 * score["low"], 100 * score["high"]
-    yield f"promised {100 * score['mean']:.1f} % {score['label']} ({low:.1f} to {high:.1f})"
+    promise = Promise.from_dict(json.loads((model / "model.json").read_text())["promise"])
+    low, high = 100 * promise.low, 100 * promise.high
+    yield str(promise)
     for kept in ("random", "groups"):
         value, spread, images = balanced_accuracy(model, folder / "kept" / kept)
         verdict = "inside" if low <= value <= high else "below" if value < low else "above"

@@ -51,7 +51,10 @@ def test_the_whole_way(photos, tmp_path, without_pretraining):
     assert "to compare" in said and "oversampling" in said and "shows every class equally often" in said
     assert "broken.png" in (out / "audit" / "leave_out.csv").read_text()
     assert {row["method"] for row in found.results.rows} == {candidate.name for candidate in found.candidates}
-    assert json.loads((out / "model" / "model.json").read_text())
+    promise = json.loads((out / "model" / "model.json").read_text())["promise"]
+    assert promise["images"] == promise["groups"] == 22
+    assert 0 <= promise["all_labels"]["low"] <= promise["all_labels"]["mean"] <= promise["all_labels"]["high"] <= 1
+    assert str(found.model.description.promise) in (out / "model" / "README.md").read_text()
     told = equipoise.predict(out / "model", [photos / "digit1" / "a0.png", photos / "digit0" / "broken.png"])
     rows = list(told.rows())
     assert "digit" in str(rows[0]) and len(rows) == 2

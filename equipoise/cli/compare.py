@@ -46,5 +46,6 @@ def compare(
             listener=OnTerminal(console),
         )
     show_report(found.results)
+    console.print(f"{found.model.description.promise}\n")
     model = escape(str(found.folder / "model"))
     console.print(f"Model:  [bold]{model}[/], to be used with 'equipoise predict {model} IMAGES'", soft_wrap=True)

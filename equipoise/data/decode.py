@@ -132,6 +132,8 @@ def _square(image: Any, size: int) -> NDArray[np.uint8]:
     """The middle square in colour."""
     pillow = import_pillow()
     coloured = _loaded(image)
+    if coloured.size == (size, size):
+        return np.asarray(coloured)
     side = min(coloured.size)
     left, top = (coloured.width - side) // 2, (coloured.height - side) // 2
     box = (left, top, left + side, top + side)

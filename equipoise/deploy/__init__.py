@@ -9,6 +9,7 @@ from .model import TrainedModel, is_model
 from .prediction import find_images, predict, predicted_parts
 from .predictions import Predictions
 from .preprocessing import Preprocessing
+from .promise import Promise, Range
 
 __all__ = [
     "Calibration",
@@ -16,6 +17,8 @@ __all__ = [
     "Description",
     "Predictions",
     "Preprocessing",
+    "Promise",
+    "Range",
     "Score",
     "TrainedModel",
     "all_weights",

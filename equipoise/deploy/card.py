@@ -38,11 +38,15 @@ def _how_good(it: Description) -> str:
             f"{markdown(it.verdict)}\n\n{_classes(it)}"
         )
     return (
-        f"## How good it is\n\nOn test images that training never saw:\n\n{scores}\n\n"
-        "These are means over all trainings of this kind; this network is the one with "
-        f"seed {it.seed}. {calibrated}\n\n"
+        f"## How good it is\n\n{_expected(it)}On test images that training never saw:\n\n{scores}\n\n"
+        "These are means over all trainings of this kind, with intervals for other trainings and the same test images; "
+        f"this network is the one with seed {it.seed}. {calibrated}\n\n"
         f"The study it comes from found: {markdown(it.verdict)}\n\n{_classes(it)}"
     )
+
+
+def _expected(it: Description) -> str:
+    return "" if it.promise is None else f"{it.promise}\n\n"
 
 
 def _first(it: Description) -> list[Score]:

@@ -13,6 +13,7 @@ from ..store.filled import filled
 from ..store.shapes import RecipeTable, whole
 from .calibration import Calibration
 from .preprocessing import Preprocessing
+from .promise import Promise
 
 SCHEMA = 1
 
@@ -51,7 +52,8 @@ class Description:
     `recipe` has the folder and file names of data and weights without their places; `fitted` has what a correction
     after training chose on validation data. `content` tells the data set from any other (None where it comes with a
     package), `fingerprint` the images that were drawn from it. `licence` is that of the weights that training began
-    from, None where it began from nothing. A network that `equipoise improve` corrected comes from no study.
+    from, None where it began from nothing. `promise` says what to expect of new images, where `compare` made the model.
+    A network that `equipoise improve` corrected comes from no study.
     """
 
     study: str
@@ -73,6 +75,7 @@ class Description:
     fingerprint: str
     content: str | None
     licence: str | None
+    promise: Promise | None = None
 
     def __post_init__(self) -> None:
         if len(self.class_counts) != len(self.class_names):
@@ -91,4 +94,4 @@ class Description:
                 f"the model was saved by a newer version of equipoise (schema {plain['schema']}; this one reads up to "
                 f"{SCHEMA}): upgrade equipoise"
             )
-        return filled(cls, plain, strict=True)
+        return filled(cls, {"promise": None, **plain}, strict=True)  # older models have none

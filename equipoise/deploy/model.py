@@ -8,6 +8,7 @@ FOLDER/README.md             the same for people
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -26,6 +27,7 @@ from ..train import Run
 from .card import model_card
 from .classifier import Classifier, all_weights
 from .description import Description
+from .folding import folded
 from .preprocessing import Preprocessing
 from .threads import in_threads
 
@@ -79,8 +81,13 @@ class TrainedModel:
         """Probabilities (N, C) of uint8 images (N, c, h, w), where classes come as often as `prior` says."""
         weights = None if prior is None else torch.as_tensor(prior)
         given = self.preprocessing.checked(images).to(self.device)
-        logits = in_threads(self.classifier, given) if self.device.type == "cpu" else self.classifier(given)
+        logits = in_threads(self._folded, given) if self.device.type == "cpu" else self.classifier(given)
         return self.probabilities(logits, weights)
+
+    @cached_property
+    def _folded(self) -> Classifier:
+        """What is asked on a CPU; `classifier` keeps the weights as they were trained."""
+        return folded(self.classifier).to(memory_format=torch.channels_last)
 
     def probabilities(self, logits: Tensor, prior: Tensor | None = None) -> Tensor:
         """Calibrated probabilities (N, C) of what the classifier gives."""

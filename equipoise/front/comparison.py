@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from ..deploy import TrainedModel
 from ..store import Store
 from ..study import Budget, Listener, NoTime, Study, usual_listener
 from ..study.shortlist import Candidate, shortlist
+from .promise import promise_of
 from .results import Results
 from .runs import run
 
@@ -88,6 +89,8 @@ def compare(
     candidates = shortlist(load_task(task, valid=VALID, decode=False).class_counts.tolist(), _is_pretrained())
     results = _within(minutes, began, _studies(images.name, task, candidates), place, listener, where)
     model = results.model(device=here)
+    promise = promise_of(results, model.description.method, found, task)
+    model.description = replace(model.description, promise=promise)
     model.save(place / "model")
     return Comparison(place, found, tuple(candidates), results, model)
 
