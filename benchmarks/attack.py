@@ -71,7 +71,9 @@ def arguments() -> Any:
     parser.add_argument("--out", type=Path, default=Path("attacked"))
     parser.add_argument("--device", default="cpu", help="of the studies that are killed: cpu or cuda")
     parser.add_argument("--only", type=int, metavar="NUMBER", help="run this case alone and show how it ends")
-    return parser.parse_args()
+    asked = parser.parse_args()
+    asked.out = asked.out.resolve()  # preparing an attack may change the working folder
+    return asked
 
 
 def attack(tally: Tally, folder: Path, asked: Any, deadline: float) -> None:
