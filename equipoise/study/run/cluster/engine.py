@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cached_property
 from statistics import median
 from typing import Any
 
@@ -75,7 +76,12 @@ class RayEngine:
     # -- tasks -------------------------------------------------------------------------------------------------------
 
     def _submit(self, jobs: list[Job]) -> Any:
-        return self._remote(do_order).remote(self._order(jobs))
+        return self._do_order.remote(self._order(jobs))
+
+    @cached_property
+    def _do_order(self) -> Any:
+        """Made once: Ray sends each remote function that is made to all nodes."""
+        return self._remote(do_order)
 
     def _remote(self, function: Any) -> Any:
         """Nothing is retried by Ray: it knows of no checkpoints."""

@@ -39,6 +39,7 @@ class RaySeat:
         self.stopping = False
         self._claims = ExitStack()
         self._members: list[int] = []  # of the load: those whose claims are ours
+        self._epochs: list[int] = []  # done so far, by member
 
     def place(self, member: int) -> int:
         return self.number * 100 + member

@@ -18,6 +18,8 @@ from .order import Files, Images
 
 SENT = 2 * 2**30  # bytes: larger sets are read by each node where it has them
 
+LOOK_SECONDS = 8.0  # for a node to import PyTorch and look for a set; one that is slower tells with its first pack
+
 
 def send_set(recipe: Recipe, store: Store, cluster: Cluster, *, features: bool) -> Images | None:
     """The set of a recipe in the object store, with the `features` that stand for its images where they were made.
@@ -38,7 +40,7 @@ def _put(recipe: Recipe, store: Store, cluster: Cluster, *, features: bool) -> I
     with explained(store.path):
         folder = keep_set(task.name, str(task.content), cache_of(store), most=SENT)
     if folder is None:
-        cluster.on_each_node(find_set, task)
+        cluster.on_each_node(find_set, task, seconds=LOOK_SECONDS)
         return None
     put = cluster.ray.put
     return Images(folder.name, put(_read(folder.iterdir())), put(_read(_seen(recipe))) if features else None)
