@@ -74,9 +74,10 @@ def premises_of(
 def _converged(longer: Convergence, judged: Sequence[Judged], metric: str) -> Premise:
     if not longer.runs:
         return Premise("converged", None, f"not checked: {longer.reason}")
-    if not judged or any(math.isnan(gain.gain) for _, gain in judged):
-        return Premise("converged", None, "not known: a longer training did not finish")
     holds = not any(gain.too_short for _, gain in judged)
+    is_whole = len(judged) == len(longer.runs)
+    if not judged or any(math.isnan(gain.gain) for _, gain in judged) or (holds and not is_whole):
+        return Premise("converged", None, "not known: a longer training is missing or did not finish")
     bounds = [gain.by_chance for _, gain in judged if math.isfinite(gain.by_chance)]
     chance = f" (by chance up to {value(max(bounds), metric)})" if bounds else ""
     return Premise("converged", holds, f"{'yes' if holds else 'no'}: {_gains(judged, metric)}{chance}")

@@ -51,6 +51,13 @@ def test_a_study_says_why_there_is_no_longer_run(store):
     assert said == (None, "not checked: a longer training costs 50 % of the study; --pilot makes it")
 
 
+def test_a_longer_run_that_is_lost_is_not_passed_over(eight_seeds, demo):
+    store = with_longer_run(eight_seeds, demo, 0.0)
+    store.write(Convergence((LongerRun("plain", 0, KEY, 30, 60), LongerRun("focal", 0, "0" * 16, 30, 60))))
+    said = words(collect(store))["converged"]
+    assert said == (None, "not known: a longer training is missing or did not finish")
+
+
 def test_training_that_gains_nothing_more_has_converged(eight_seeds, demo, eight):
     results = collect(with_longer_run(eight_seeds, demo, 0.0))
     holds, said = words(results)["converged"]
@@ -87,7 +94,7 @@ def test_a_longer_run_that_failed_tells_nothing(store, demo):
     store.put(replace(demo.record_of("plain", 0), key=KEY, state="failed", error="it broke"))
     store.write(Convergence((LongerRun("plain", 0, KEY, 30, 60),)))
     results = collect(store)
-    assert words(results)["converged"] == (None, "not known: a longer training did not finish")
+    assert words(results)["converged"] == (None, "not known: a longer training is missing or did not finish")
     assert not results.verdict.broken
 
 
