@@ -43,7 +43,7 @@ class Cluster:
         atexit.register(self._leave)
 
     def _connect(self, address: str | None) -> None:
-        quiet = {"log_to_driver": False, "logging_level": logging.ERROR, "configure_logging": True}
+        quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR, "configure_logging": True}
         try:
             if not self.ray.is_initialized():
                 self.ray.init(address, include_dashboard=None if address else False, **quiet)
