@@ -25,7 +25,8 @@ from equipoise.train.schedule import learning_rates
 N, C, D = 24, 4, 6
 COUNTS = [500, 90, 12, 3]
 RNG = np.random.default_rng(0)
-X, FEATURES, LOGITS = (RNG.standard_normal(shape, np.float32) for shape in ((N, D, 5, 5), (N, D), (N, C)))
+SHAPES = (N, D, 5, 5), (N, D), (N, C), (2, 3, 16, 16)
+X, FEATURES, LOGITS, IMAGES = (RNG.standard_normal(shape, np.float32) for shape in SHAPES)
 TARGET = np.arange(N) % C
 DEFAULTS = ["float64", "bfloat16", "float16", "meta"]
 
@@ -97,7 +98,7 @@ def of_networks():
         head.generator = generator()
         yield card.name, head(given(FEATURES))
     network = users_module(lambda: models.create_model("cnn_small", num_classes=C)).eval()
-    yield "cnn_small", network(given(RNG.standard_normal((2, 3, 16, 16), np.float32)))
+    yield "cnn_small", network(given(IMAGES))
 
 
 def of_mixing():

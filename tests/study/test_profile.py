@@ -54,10 +54,10 @@ def test_only_what_this_call_trained_counts(study, store, monkeypatch):
     train(study, store, [1])
     times = StepTimes(0.1, 0.2, 0.3, 0.1)
     images = sum(r.timing["images"] for r in store.records() if r.key not in before)
-    said = closing_line(store, before, monkeypatch, lambda *_: times)
+    said = closing_line(store, before, monkeypatch, lambda *_: (times, None))
     assert f"In all {images / 10:,.0f} images/s over 10 s" in said and "2 trainings" in said
     everything = {record.key for record in store.records()}
-    assert "In all" not in closing_line(store, everything, monkeypatch, lambda *_: times)
+    assert "In all" not in closing_line(store, everything, monkeypatch, lambda *_: (times, None))
 
 
 def test_a_run_taken_up_again_counts_the_epochs_of_now(study, store):

@@ -52,7 +52,8 @@ def print_profile(
         try:
             step, why_not = ask(device, _step_times, recipe, store.path, device)
             ways.setdefault(why_not, []).append(name)
-            cells = [f"{100 * share:.0f} %" for share in shares(record, step).values()]
+            parts = shares(record, step)
+            cells = [f"{100 * parts[part]:.0f} %" for part in PARTS]
         except Failed:
             cells = ["–"] * len(PARTS)
         table.add_row(escape(name), f"{images_per_second(record):,.0f}", *cells)
