@@ -80,7 +80,7 @@ class Child:
     def __init__(self, device: torch.device) -> None:
         check_guard()
         self.device, self.environment = device, _passed_on()
-        self.busy = self.ready = False
+        self.busy = self.ready = self.stopped = False
         context = get_context("spawn")
         self.pipe, theirs = context.Pipe()
         # a daemon may have no processes of its own, which a GPU's worker needs to read images ahead
@@ -94,8 +94,9 @@ class Child:
 
     @property
     def fit(self) -> bool:
-        """Whether it can take an order: it lives, and started with the environment of now."""
-        return not self.busy and self.process.is_alive() and self.environment == _passed_on()
+        """Whether it can take an order: it lives, is not to end, and started with the environment of now."""
+        free = not self.busy and not self.stopped
+        return free and self.process.is_alive() and self.environment == _passed_on()
 
     def order(self, work: Callable[..., Any], *args: Any) -> None:
         """Let it call `work(*args, pipe)`; what it sends through the pipe, and then the answer, are its messages."""
@@ -104,6 +105,7 @@ class Child:
 
     def stop(self) -> None:
         """Ask it to end; an order under way can see that something waits in the pipe."""
+        self.stopped = True
         self.send(None)
 
     def send(self, message: Any) -> None:
@@ -176,8 +178,8 @@ def rested(device: torch.device) -> Child:
 
 
 def rest(child: Child) -> None:
-    """Keep a child for whoever wants one next; one is enough."""
-    if child.fit and not _resting:
+    """Keep a child for whoever wants one next; two are enough for the longer trainings at the end of a study."""
+    if child.fit and len(_resting) < 2:
         _resting.append(child)
     else:
         child.close()
