@@ -156,7 +156,7 @@ class Stack:
         trunk, runs = self.trunk, self.runs
         batches = dict(zip(map(id, runs), side_by_side(self._begin, runs), strict=True))
         trunk.start()
-        given, blended = self._forward(side_by_side, batches)
+        given, blended = self._forward(side_by_side)
         losses = side_by_side(lambda run: self._end(run, batches[id(run)]), runs)
         self._backward(side_by_side, given, blended)
         side_by_side(lambda run: self._update(run, losses[self.place[id(run)]]), runs)
@@ -169,7 +169,7 @@ class Stack:
         self.trunk.images_in[self.place[id(run)]][..., :channels].copy_(batch.inputs.permute(0, 2, 3, 1))
         return batch
 
-    def _forward(self, side_by_side: SideBySide, batches: dict[int, Batch]) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    def _forward(self, side_by_side: SideBySide) -> tuple[dict[str, Tensor], dict[str, Any]]:
         """Through all stages; what each was given, and how it was mixed."""
         self.tracked += 1
         given: dict[str, Tensor] = {}
