@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from pathlib import Path
 from typing import Any
 
-TIMES = {"seconds", "ended", "timing", "when", "first_opened", "at", "checksum"}  # and what follows from them
+TIMES = {"seconds", "ended", "timing", "when", "first_opened", "at", "checksum", "seed_seconds"}  # and what follows
+COST = re.compile(r" \([^()]* of computing here\)")  # in a sentence: what more seeds would take
 DOCUMENTS = ("study.json", "opened.json", "sequential.json", "analysis.json", "sensitivity.json", "verdict.json")
 TABLES = ("results.csv", "table.csv", "trials.csv")
 
@@ -54,7 +56,9 @@ def _json(path: Path) -> bytes:
 def _timeless(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _timeless(inner) for key, inner in value.items() if key not in TIMES}
-    return [_timeless(inner) for inner in value] if isinstance(value, list) else value
+    if isinstance(value, list):
+        return [_timeless(inner) for inner in value]
+    return COST.sub("", value) if isinstance(value, str) else value
 
 
 def _table(path: Path) -> bytes:
