@@ -19,7 +19,9 @@ from ...norms import BatchGroupNorm2d, BatchNorm2d, GhostBatchNorm2d, GroupNorm2
 from ...norms.kernels.groups import split_examples
 from ..loop import Run
 from .compile import CannotCompile
-from .trunk import SIDE, STORED_CHANNELS, WIDTH, Layer, Trunk
+from .kernels import STORED_CHANNELS
+from .layer import Layer
+from .trunk import SIDE, WIDTH, Trunk
 
 NORMS = (BatchNorm2d, GhostBatchNorm2d, BatchGroupNorm2d, GroupNorm2d)
 MOVING = {"running_mean": "mean", "running_square": "square", "square_rest": "rest", "running_var": "var"}
@@ -47,6 +49,8 @@ def why_not_stacked(run: Run) -> str | None:
         return reason
     if run.device.type != "cuda" or torch.version.cuda is None or torch.cuda.get_device_capability(run.device) < OLDEST:
         return "not on an NVIDIA GPU of compute capability 8.0 or later"
+    if run.device.index not in (None, torch.cuda.current_device()):
+        return "its GPU is not the one that this process works on"  # kernels are launched there
     return None
 
 

@@ -8,174 +8,41 @@ its weights and that of its input, again with the sums for the norm before.
 from __future__ import annotations
 
 import ctypes
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from .compile import Program
+from .kernels import (
+    PADDED_CHANNELS,
+    PARTS,
+    SOURCE,
+    STORED_CHANNELS,
+    UNIT,
+    Blocks,
+    Norms,
+    Source,
+    Target,
+    Warps,
+    backward_kernel,
+    end_kernel,
+    forward_kernel,
+    pointers,
+    weights_kernel,
+)
+from .layer import Block, Layer
 
-SOURCE = Path(__file__).with_name("trunk.cu")
 SIDE, WIDTH = 32, 16  # of the images, channels of the first stage
-UNIT = 64  # pixels whose sums are taken together
-STORED_CHANNELS = 4  # of an image
-PADDED_CHANNELS = 16  # that a convolution reads of an image
 THREADS = 256
 NORM_THREADS = 512  # the same for all packs: it decides in which order sums are added
-
-
-class _Source(ctypes.Structure):
-    _fields_ = (("x", ctypes.c_void_p), ("y", ctypes.c_void_p), ("factors", ctypes.c_void_p))
-
-
-class _Blocks(ctypes.Structure):
-    _fields_ = (("size", ctypes.c_void_p), ("most", ctypes.c_int))
-
-
-class _Target(ctypes.Structure):
-    _fields_ = tuple(
-        (name, ctypes.c_void_p) for name in ("out", "sums", "shift", "behind", "factors", "map", "shortcut")
-    )
-
-
-class _Norms(ctypes.Structure):
-    _fields_ = (
-        ("blocks", _Blocks),
-        *((name, ctypes.c_void_p) for name in ("channels", "epsilon", "gamma", "beta")),
-        ("row", ctypes.c_longlong),
-    )
-
-
-def _of(structure: type[ctypes.Structure], *tensors: Tensor | None) -> ctypes.Structure:
-    return structure(*(None if t is None else t.data_ptr() for t in tensors))
-
-
-@dataclass
-class Layer:
-    """A convolution and the norm after it: shapes, places in a run's row of parameters, and what a step keeps."""
-
-    ci: int  # channels that come in, an image's padded
-    co: int
-    side: int  # of what goes out
-    stride: int
-    weight: int  # places in a row of parameters
-    gamma: int
-    beta: int
-    taken: int  # channels of its input that its weights are for
-    before: int  # channels of the norms before it
-    out: Tensor = field(init=False)  # (run, image, row, column, channel) of the convolution
-    gradient: Tensor = field(init=False)  # behind the norm
-    shift: Tensor = field(init=False)  # (run, channel): the moving means
-    forward_weights: Tensor = field(init=False)
-    backward_weights: Tensor = field(init=False)
-    factors: Tensor = field(init=False)  # (run, block, channel, 2)
-    statistics: Tensor = field(init=False)  # (run, block, channel, 4)
-    gradient_factors: Tensor = field(init=False)  # (run, block, channel, 4)
-    affine: Tensor = field(init=False)  # (run, block, channel, 2)
-    shared_channels: Tensor = field(init=False)  # (run,): how many share a statistic
-    epsilon: Tensor = field(init=False)  # (run,)
-
-    @property
-    def pixels(self) -> int:
-        return self.side * self.side
-
-    @property
-    def weights(self) -> int:
-        return 9 * self.ci * self.co
-
-
-@dataclass
-class Block:
-    """Two layers around which the shortcut goes. `map` is what it puts out."""
-
-    first: Layer
-    second: Layer
-    map: Tensor = field(init=False)
-
-    @property
-    def changes(self) -> bool:
-        return self.first.stride == 2
-
-
-class _Warps(NamedTuple):
-    """Of a thread block of a convolution: units, warps that share the channels of each, and how many thread blocks a
-    processor is to hold."""
-
-    units: int
-    share: int
-    resident: int = 1
-
-
-class _Parts(NamedTuple):
-    """How the gradient of a convolution's weights is cut up: rows and images of a part; channels of the output in a
-    thread block, of the input in a warp; warps that share pixels; thread blocks, on a processor and in all."""
-
-    rows: int
-    images: int
-    co: int
-    wide: int
-    split: int
-    resident: int
-    blocks: int
-
-    def threads(self, layer: Layer) -> int:
-        return self.co // 16 * (layer.ci // self.wide) * 3 * self.split * 32
-
-
-# What was fastest on an H200. By channels that are read, side of what is made, stride:
-_WARPS = {
-    (16, 32, 1): _Warps(4, 1, 6),
-    (32, 32, 1): _Warps(4, 1, 6),
-    (16, 16, 2): _Warps(2, 1),
-    (32, 16, 1): _Warps(2, 1, 8),
-    (64, 16, 1): _Warps(4, 1, 3),
-    (32, 8, 2): _Warps(1, 2),
-    (64, 8, 1): _Warps(1, 2, 8),
-}
-_PARTS = {  # by channels in, channels out
-    (16, 16): _Parts(8, 1, 16, 16, 1, 5, 80),
-    (16, 32): _Parts(8, 1, 32, 16, 1, 3, 64),
-    (32, 32): _Parts(16, 1, 32, 32, 1, 2, 32),
-    (32, 64): _Parts(8, 1, 64, 32, 1, 1, 32),
-    (64, 64): _Parts(8, 1, 32, 64, 1, 2, 16),
-}
-
-
-def _forward(layer: Layer, mode: str) -> tuple[str, _Warps]:
-    return _convolution(mode, "WITH_MOMENTS", layer.ci, layer.co, layer.side, layer.stride, 1, 0)
-
-
-def _backward(layer: Layer, store: str, shortcut: int) -> tuple[str, _Warps]:
-    side = layer.side * layer.stride
-    return _convolution("GRADIENT", store, layer.co, layer.ci, side, 1, layer.stride, shortcut)
-
-
-def _convolution(
-    mode: str, store: str, ci: int, co: int, side: int, stride: int, spread: int, shortcut: int
-) -> tuple[str, _Warps]:
-    """The kernel's name, and its warps."""
-    warps = _WARPS[ci, side, stride]
-    shape = f"{ci}, {co}, {side}, {stride}, {spread}, {shortcut}, {', '.join(map(str, warps))}"
-    return f"convolution<{mode}, {store}, {shape}>", warps
-
-
-def _weights(layer: Layer, mode: str) -> str:
-    cut = _PARTS[layer.ci, layer.co]
-    shape = f"{layer.ci}, {cut.co}, {layer.co}, {layer.side}, {layer.stride}"
-    return f"weight_gradient<{mode}, {shape}, {cut.rows}, {cut.images}, {cut.wide}, {cut.split}, {cut.resident}>"
-
-
-def _end(layer: Layer, shortcut: int) -> str:
-    return f"block_end<{layer.co}, {layer.side}, {shortcut}>"
 
 
 class Trunk:
     """stem, stage1, stage2 and stage3 of `runs` networks, for batches of `images`.
 
-    `parameters` and `gradients` (run, P) are the rows of the networks' weights. `images_in` is filled by the caller,
-    then come `forward`, stage by stage, and `backward` in turn; `maps` and `map_gradients` are what goes between.
+    `parameters` and `gradients` (run, P) are the rows of the networks' weights. The caller fills `images_in` and calls
+    `start`, goes forward from the stem through the stages, lets the moving averages move, and goes back the same way,
+    from `end_backward` to `finish`.
     """
 
     def __init__(self, depth: int, in_channels: int, runs: int, images: int, blocks: int, device: torch.device) -> None:
@@ -243,14 +110,14 @@ class Trunk:
             layer.forward_weights, layer.backward_weights = self.fragments[:, at : at + size]
             at += size
             layer.shared_channels = torch.ones(runs, dtype=torch.int32, device=self.device)
-            layer.epsilon = torch.full((runs,), 1e-5, device=self.device)
+            layer.epsilon = floats(runs)
         self.stem_map = maps(SIDE, WIDTH)
         for stage in self.stages:
             for block in stage:
                 block.map = maps(block.second.side, block.second.co)
         self._parts = 0  # of an image, whose sums are in `sums`
         self.sums = floats(runs * images * SIDE * SIDE // UNIT * WIDTH * 2)
-        self.parts = floats(max(runs * _PARTS[layer.ci, layer.co].blocks * layer.weights for layer in self.layers))
+        self.parts = floats(max(runs * PARTS[layer.ci, layer.co].blocks * layer.weights for layer in self.layers))
 
     def _tables(self) -> None:
         """What the kernels that serve all layers at once want to know, as their structures in trunk.cu have it."""
@@ -271,7 +138,7 @@ class Trunk:
         self._fragment_lanes = fragments * 32
 
     def _names(self) -> list[str]:
-        names = {_forward(self.stem, "IMAGE")[0], _weights(self.stem, "IMAGE"), _end(self.stem, 0)}
+        names = {forward_kernel(self.stem, "IMAGE")[0], weights_kernel(self.stem, "IMAGE"), end_kernel(self.stem, 0)}
         names |= {"add_parts", "move_averages", "add_affine", "arrange_weights"}
         for layer in self.layers:
             names |= {f"norm_forward<{layer.co}>", f"norm_backward<{layer.co}>"}
@@ -279,11 +146,16 @@ class Trunk:
             for block in stage:
                 first, second = block.first, block.second
                 shortcut = first.ci
-                names |= {_forward(first, "AS_IT_IS")[0], _forward(second, "NORMALIZED")[0], _end(second, shortcut)}
-                names |= {_weights(first, "AS_IT_IS"), _weights(second, "NORMALIZED")}
-                names |= {_backward(second, "THROUGH_RELU", 0)[0]}
-                names |= {_backward(first, store, first.co)[0] for store in ("TO_BLOCK_BEFORE", "TO_MAP")}
-            names |= {self._gradient_of_end(number)[0]}
+                names |= {
+                    forward_kernel(first, "AS_IT_IS")[0],
+                    forward_kernel(second, "NORMALIZED")[0],
+                    end_kernel(second, shortcut),
+                }
+                names |= {weights_kernel(first, "AS_IT_IS"), weights_kernel(second, "NORMALIZED")}
+                names |= {backward_kernel(second, "THROUGH_RELU", 0)[0]}
+                names |= {backward_kernel(first, "TO_BLOCK_BEFORE", first.co)[0]}
+            at_start = stage[0].first
+            names |= {backward_kernel(at_start, "TO_MAP", at_start.co)[0], self._gradient_of_end(number)[0]}
         names |= {self._gradient_of_end(-1)[0]}
         return sorted(names)
 
@@ -291,15 +163,15 @@ class Trunk:
 
     @property
     def _blocks(self) -> ctypes.Structure:
-        return _Blocks(self.block_size.data_ptr(), self.most_blocks)
+        return Blocks(self.block_size.data_ptr(), self.most_blocks)
 
     def _norms(self, layer: Layer) -> ctypes.Structure:
         gamma, beta = (self.parameters[:, place:].data_ptr() for place in (layer.gamma, layer.beta))
         tensors = layer.shared_channels.data_ptr(), layer.epsilon.data_ptr()
-        return _Norms(self._blocks, *tensors, gamma, beta, self.row)
+        return Norms(self._blocks, *tensors, gamma, beta, self.row)
 
     def _convolve(
-        self, kernel: tuple[str, _Warps], source: ctypes.Structure, target: ctypes.Structure, weights: Tensor, side: int
+        self, kernel: tuple[str, Warps], source: ctypes.Structure, target: ctypes.Structure, weights: Tensor, side: int
     ) -> None:
         name, warps = kernel
         self._parts = side * side // UNIT // warps.units
@@ -322,16 +194,16 @@ class Trunk:
         )  # fmt: skip
 
     def _layer_forward(self, layer: Layer, mode: str, source: ctypes.Structure) -> None:
-        target = _of(_Target, layer.out, self.sums, layer.shift, None, None, None, None)
-        self._convolve(_forward(layer, mode), source, target, layer.forward_weights, layer.side)
+        target = pointers(Target, layer.out, self.sums, layer.shift, None, None, None, None)
+        self._convolve(forward_kernel(layer, mode), source, target, layer.forward_weights, layer.side)
         self._norm_forward(layer)
 
     def _block_end(self, layer: Layer, shortcut: Tensor | None, out: Tensor, channels: int) -> None:
         threads = self.images * layer.pixels * layer.co // 8
         self.program.launch(
-            _end(layer, channels), (-(-threads // THREADS), self.runs), THREADS,
-            _of(_Source, layer.out, None, layer.factors), shortcut if shortcut is not None else ctypes.c_void_p(), out,
-            self._blocks, self.images,
+            end_kernel(layer, channels), (-(-threads // THREADS), self.runs), THREADS,
+            pointers(Source, layer.out, None, layer.factors),
+            ctypes.c_void_p() if shortcut is None else shortcut, out, self._blocks, self.images,
         )  # fmt: skip
 
     # -- the step -----------------------------------------------------------------------------------------------------
@@ -345,14 +217,16 @@ class Trunk:
         )  # fmt: skip
 
     def stem_forward(self) -> Tensor:
-        self._layer_forward(self.stem, "IMAGE", _of(_Source, self.images_in, None, None))
+        self._layer_forward(self.stem, "IMAGE", pointers(Source, self.images_in, None, None))
         self._block_end(self.stem, None, self.stem_map, 0)
         return self.stem_map
 
     def stage_forward(self, number: int, x: Tensor) -> Tensor:
         for block in self.stages[number]:
-            self._layer_forward(block.first, "AS_IT_IS", _of(_Source, x, None, None))
-            self._layer_forward(block.second, "NORMALIZED", _of(_Source, block.first.out, None, block.first.factors))
+            self._layer_forward(block.first, "AS_IT_IS", pointers(Source, x, None, None))
+            self._layer_forward(
+                block.second, "NORMALIZED", pointers(Source, block.first.out, None, block.first.factors)
+            )
             self._block_end(block.second, x, block.map, block.first.ci)
             x = block.map
         return x
@@ -382,11 +256,11 @@ class Trunk:
         last = self.stages[number][-1]
         return last.second, last.map
 
-    def _gradient_of_end(self, number: int) -> tuple[str, _Warps]:
+    def _gradient_of_end(self, number: int) -> tuple[str, Warps]:
         """Its sums are taken as the convolution after it takes them where nothing is between: by as many warps."""
         layer, _ = self._last(number)
         after = self.stages[number + 1][0].first if number + 1 < len(self.stages) else layer
-        _, warps = _backward(after, "TO_BLOCK_BEFORE", after.co)
+        _, warps = backward_kernel(after, "TO_BLOCK_BEFORE", after.co)
         return f"gradient_of_end<{layer.co}, {layer.side}, {warps.units}>", warps
 
     def stage_backward(self, number: int, x: Tensor, *, into: Tensor | None) -> None:
@@ -397,28 +271,28 @@ class Trunk:
             block = stage[i]
             given = x if i == 0 else stage[i - 1].map
             self._norm_backward(block.second)
-            behind_first = _of(_Source, block.first.out, None, block.first.factors)
+            behind_first = pointers(Source, block.first.out, None, block.first.factors)
             self._weight_gradient(block.second, "NORMALIZED", behind_first)
-            target = _of(
-                _Target, block.first.gradient, self.sums, block.first.shift, block.first.out, block.first.factors,
+            target = pointers(
+                Target, block.first.gradient, self.sums, block.first.shift, block.first.out, block.first.factors,
                 None, None,
             )  # fmt: skip
             self._input_gradient(block.second, "THROUGH_RELU", 0, target)
             self._norm_backward(block.first)
-            self._weight_gradient(block.first, "AS_IT_IS", _of(_Source, given, None, None))
+            self._weight_gradient(block.first, "AS_IT_IS", pointers(Source, given, None, None))
             if i == 0 and into is not None:
-                target = _of(_Target, into, None, None, None, None, None, block.second.gradient)
+                target = pointers(Target, into, None, None, None, None, None, block.second.gradient)
                 self._input_gradient(block.first, "TO_MAP", block.first.co, target)
             else:
                 last = stage[i - 1].second if i else self._last(number - 1)[0]
-                target = _of(
-                    _Target, last.gradient, self.sums, last.shift, last.out, None, given, block.second.gradient
+                target = pointers(
+                    Target, last.gradient, self.sums, last.shift, last.out, None, given, block.second.gradient
                 )
                 self._input_gradient(block.first, "TO_BLOCK_BEFORE", block.first.co, target)
 
     def stem_backward(self) -> None:
         self._norm_backward(self.stem)
-        self._weight_gradient(self.stem, "IMAGE", _of(_Source, self.images_in, None, None))
+        self._weight_gradient(self.stem, "IMAGE", pointers(Source, self.images_in, None, None))
 
     def finish(self) -> None:
         """The gradients of γ and β; those of the weights are there too."""
@@ -430,9 +304,9 @@ class Trunk:
         )  # fmt: skip
 
     def _input_gradient(self, layer: Layer, store: str, shortcut: int, target: ctypes.Structure) -> None:
-        source = _of(_Source, layer.gradient, layer.out, layer.gradient_factors)
+        source = pointers(Source, layer.gradient, layer.out, layer.gradient_factors)
         side = layer.side * layer.stride
-        self._convolve(_backward(layer, store, shortcut), source, target, layer.backward_weights, side)
+        self._convolve(backward_kernel(layer, store, shortcut), source, target, layer.backward_weights, side)
 
     def _weight_gradient(self, layer: Layer, mode: str, source: ctypes.Structure) -> None:
         self._aside.wait_stream(torch.cuda.current_stream())
@@ -440,10 +314,10 @@ class Trunk:
             self._weight_gradient_aside(layer, mode, source)
 
     def _weight_gradient_aside(self, layer: Layer, mode: str, source: ctypes.Structure) -> None:
-        parts = _PARTS[layer.ci, layer.co]
-        behind = _of(_Source, layer.gradient, layer.out, layer.gradient_factors)
+        parts = PARTS[layer.ci, layer.co]
+        behind = pointers(Source, layer.gradient, layer.out, layer.gradient_factors)
         self.program.launch(
-            _weights(layer, mode), (parts.blocks, self.runs, layer.co // parts.co), parts.threads(layer),
+            weights_kernel(layer, mode), (parts.blocks, self.runs, layer.co // parts.co), parts.threads(layer),
             source, behind, self.parts, self._blocks, self.images,
         )  # fmt: skip
         size = layer.weights
