@@ -10,12 +10,12 @@ deviation of one paired difference on a typical data set.
 
 from __future__ import annotations
 
-import argparse
 import math
 from collections.abc import Iterator
 
 import numpy as np
 from scipy import special
+from sections import print_sections
 from simulate_evidence import share
 
 from equipoise.analysis.statistics.combined import Combined, combine_scores, mean_effect, unlike_test
@@ -119,16 +119,5 @@ def claims(studies: int) -> Iterator[str]:
 SECTIONS = {"effects": effects, "claims": claims}
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("sections", nargs="*", choices=[[], *SECTIONS], metavar="SECTION")
-    parser.add_argument("--studies", type=int, default=2000)
-    arguments = parser.parse_args()
-    for name in arguments.sections or SECTIONS:
-        print(f"\n## {name}, {arguments.studies} a row\n")
-        for line in SECTIONS[name](arguments.studies):
-            print(line, flush=True)
-
-
 if __name__ == "__main__":
-    main()
+    print_sections(SECTIONS, __doc__)

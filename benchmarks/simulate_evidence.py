@@ -10,13 +10,13 @@ sections on new images it is whether each run is right about each test image, an
 
 from __future__ import annotations
 
-import argparse
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import special
+from sections import print_sections
 
 from equipoise.analysis import compare
 from equipoise.analysis.statistics import tests as statistics
@@ -353,16 +353,5 @@ SECTIONS: dict[str, Callable[[int], Iterator[str]]] = {
 }
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("sections", nargs="*", choices=[[], *SECTIONS], metavar="SECTION")
-    parser.add_argument("--studies", type=int, default=2000)
-    arguments = parser.parse_args()
-    for name in arguments.sections or SECTIONS:
-        print(f"\n## {name}, {arguments.studies} studies a row\n")
-        for line in SECTIONS[name](arguments.studies):
-            print(line, flush=True)
-
-
 if __name__ == "__main__":
-    main()
+    print_sections(SECTIONS, __doc__)

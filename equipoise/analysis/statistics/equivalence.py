@@ -12,8 +12,8 @@ from .. import _arrays
 from .._arrays import Floats
 from .._kinds import Array
 from ._flips import AT_ONCE
-from .power import FEW_PATTERNS, claimed, normal_draws
-from .tests import MAX_EXACT, MOST_SEEDS, _all_sums, _random_sums, _t_power, smallest_n_for_claim
+from .power import FEW_PATTERNS, claimed, fewest_pairs, normal_draws
+from .tests import MAX_EXACT, _all_sums, _random_sums, _t_power, smallest_n_for_claim
 
 
 def equivalence_test(differences: Array, within: float, *, seed: int = 0) -> float:
@@ -89,8 +89,4 @@ def pairs_for_equality(within: float, power: float = 0.8, alpha: float = 0.05, c
     >>> pairs_for_equality(1.0), pairs_for_equality(0.01)
     (11, None)
     """
-    low, high = smallest_n_for_claim(alpha, comparisons), MOST_SEEDS + 1
-    while low < high:
-        middle = (low + high) // 2
-        low, high = (low, middle) if equality_power(middle, within, alpha, comparisons) >= power else (middle + 1, high)
-    return low if low <= MOST_SEEDS else None
+    return fewest_pairs(lambda n: equality_power(n, within, alpha, comparisons) >= power, alpha, comparisons)

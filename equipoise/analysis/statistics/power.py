@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import lru_cache
 
 import numpy as np
@@ -59,10 +60,15 @@ def pairs_needed(effect: float, power: float = 0.8, alpha: float = 0.05, compari
     >>> pairs_needed(1.0), pairs_needed(0.01)
     (11, None)
     """
+    return fewest_pairs(lambda n: claim_power(n, effect, alpha, comparisons) >= power, alpha, comparisons)
+
+
+def fewest_pairs(enough: Callable[[int], bool], alpha: float, comparisons: int) -> int | None:
+    """The fewest pairs that are `enough`, as all larger numbers are; None if that takes more than `MOST_SEEDS`."""
     low, high = smallest_n_for_claim(alpha, comparisons), MOST_SEEDS + 1
     while low < high:
         middle = (low + high) // 2
-        low, high = (low, middle) if claim_power(middle, effect, alpha, comparisons) >= power else (middle + 1, high)
+        low, high = (low, middle) if enough(middle) else (middle + 1, high)
     return low if low <= MOST_SEEDS else None
 
 
