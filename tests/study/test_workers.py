@@ -15,7 +15,9 @@ import torch
 
 from equipoise.core import EquipoiseError
 from equipoise.store import Store
-from equipoise.study import How, Study, jobs_of
+from equipoise.store.convergence import Convergence
+from equipoise.study import How, Listener, Study, jobs_of, run_study
+from equipoise.study.run import child as child_file
 from equipoise.study.run import job as jobs_file
 from equipoise.study.run import local as local_file
 from equipoise.study.run import workers as workers_file
@@ -332,3 +334,19 @@ def test_what_another_process_has_done_counts(pool):
     finish(store, jobs[2:])
     whats = [e.what for e in workers.events()]
     assert whats.count("had") == 2 and whats.count("done") == 2
+
+
+def test_workers_stay_for_the_longer_trainings_and_end_with_the_study(tmp_path, monkeypatch):
+    """Those that wait would keep a finished study's images in memory and on the disk."""
+    made = []
+    start = child_file.Child.__init__
+    monkeypatch.setattr(child_file.Child, "__init__", lambda self, device: made.append(self) or start(self, device))
+    base = {"model": "cnn_small(width=4)", "epochs": 1, "batch_size": 16}
+    plain = {"baseline": "plain", "seeds": 1, "task": {"name": "blobs", "n_max": 60}, "base": base}
+    study = Study.from_dict({**plain, "methods": {"plain": {}, "focal": {"loss": "focal"}}})
+    store = Store(tmp_path / "runs")
+    run_study(study, store, How(CPU, workers=2, pilot=True), Listener())
+    longer = store.document(Convergence).runs
+    assert len(longer) == 2 and all(store.has(run.key) for run in longer)
+    assert 1 <= len(made) <= 2
+    assert not any(child.process.is_alive() for child in made)

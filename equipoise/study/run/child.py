@@ -165,6 +165,7 @@ def ask(device: torch.device, function: Callable[..., Any], *args: Any) -> Any:
 
 _living: WeakSet[Child] = WeakSet()
 _resting: list[Child] = []
+_staying = False
 
 
 def rested(device: torch.device) -> Child:
@@ -178,9 +179,30 @@ def rested(device: torch.device) -> Child:
 
 
 def rest(child: Child) -> None:
-    """Keep a child for whoever wants one next; two are enough for the longer trainings at the end of a study."""
-    if child.fit and len(_resting) < 2:
+    """Keep a child for whoever wants one next; one is enough, or two within `workers_stay`."""
+    if child.fit and len(_resting) < (2 if _staying else 1):
         _resting.append(child)
+    else:
+        child.close()
+
+
+@contextmanager
+def workers_stay() -> Iterator[None]:
+    """Within, two workers wait for the runs that follow; afterwards they end, and let go of images they have mapped."""
+    global _staying
+    _staying = True
+    try:
+        yield
+    finally:
+        _staying = False
+        while _resting:
+            _resting.pop().close()
+
+
+def leave(child: Child) -> None:
+    """A worker has no more to do: it waits within `workers_stay`, else it ends. On a GPU it would keep the memory."""
+    if _staying and child.device.type == "cpu":
+        rest(child)
     else:
         child.close()
 

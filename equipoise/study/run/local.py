@@ -11,7 +11,7 @@ from ...store import Store
 from ...store.underway import note_epoch
 from ...train import Recipe, Stopped, choose_convolutions
 from .bf16 import check_precision
-from .child import Child, Message, rest, rested
+from .child import Child, Message, leave, rested
 from .how import How
 from .job import Curves, Job, do, do_together, look_at_images, measured_pack_size
 
@@ -75,10 +75,8 @@ class LocalSeat:
         return told
 
     def close(self) -> None:
-        if self.child and self.how.device.type == "cpu":
-            rest(self.child)
-        elif self.child:  # one that rests would keep the GPU's memory
-            self.child.close()
+        if self.child:
+            leave(self.child)
         self.child = None
 
 

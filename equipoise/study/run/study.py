@@ -15,7 +15,7 @@ from ..convergence import train_for_longer
 from ..plan.cost import RunTimes
 from ..plan.forecast import forecast
 from ..study import Study
-from .child import check_guard
+from .child import check_guard, workers_stay
 from .how import How
 from .listener import Listener
 from .runs import do_runs
@@ -33,7 +33,7 @@ def run_study(study: Study, store: Store, how: How, listener: Listener) -> Study
     if said := forecast(study, RunTimes(store, how.device, quick=True), how.workers):
         listener.say(said)
     how = replace(how, watch_classes=study.progress)
-    with at_work(store.create(), study.to_dict()):
+    with at_work(store.create(), study.to_dict()), workers_stay():
         if not do_runs(study.recipes(), store, how, listener):
             runs = counted(len(study.seeds) * len(study.methods), "run")
             listener.say(f"All of the study's {runs} are in {store.path} already.")
