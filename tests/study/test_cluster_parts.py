@@ -25,7 +25,8 @@ from equipoise.study.run.cluster.engine import RayEngine
 from equipoise.study.run.cluster.facts import differences, facts
 from equipoise.study.run.cluster.parcels import Parcels
 from equipoise.study.run.cluster.seat import RaySeat
-from equipoise.study.run.job import epochs_of, record_death
+from equipoise.study.run.job import record_death
+from equipoise.study.run.loads import epochs_of
 from equipoise.study.run.workers import LOSSES, Workers
 
 CPU = torch.device("cpu")

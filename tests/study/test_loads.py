@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 import torch
 
-from equipoise.study.run.job import Job, loads_of
+from equipoise.study.run.job import Job
+from equipoise.study.run.loads import loads_of
 from equipoise.train import Recipe
 
 GPU = torch.device("cuda")  # only its name is looked at

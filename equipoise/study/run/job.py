@@ -5,12 +5,10 @@ from __future__ import annotations
 import platform
 import time
 import traceback
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -154,35 +152,6 @@ def _pack_size_of(recipe: Recipe, runs: int, path: Path, how: How) -> int:
     if not at_hand(task.train.images, how.device):
         return 1  # a loader's processes serve one run
     return pack_size(recipe, runs, task, how.compiled)
-
-
-def loads_of(jobs: Iterable[Job], device: torch.device, most: int) -> list[list[Job]]:
-    """What a worker is given at a time: on a CPU one job, on a GPU up to `most` that train side by side.
-
-    Only trainings of the same data, batch size and length go together. A procedure decides on the host what a step
-    does, so it cannot be captured and goes alone. Packs are even: a last small one would leave the GPU idle.
-    """
-    if device.type == "cpu":
-        return [[job] for job in jobs]
-    alike: dict[Any, list[Job]] = defaultdict(list)
-    for number, job in enumerate(jobs):
-        recipe = job.training
-        alike[number if recipe.procedure else (recipe.task, recipe.plan.batch_size, recipe.plan.epochs)].append(job)
-    return [load for group in alike.values() for load in _evenly(group, most)]
-
-
-def _evenly(jobs: list[Job], most: int) -> Iterator[list[Job]]:
-    """As few parts as have no more than `most`, the first ones of one more where it must be."""
-    parts = -(-len(jobs) // most)
-    least, more = divmod(len(jobs), parts)
-    rest = iter(jobs)
-    for part in range(parts):
-        yield list(islice(rest, least + (part < more)))
-
-
-def epochs_of(load: Sequence[Job]) -> int:
-    """How long a load is: the epochs of its trainings, which go side by side."""
-    return max(sum(recipe.plan.epochs for recipe in job.recipes if recipe.posthoc is None) for job in load)
 
 
 def _recorded(store: Store, recipe: Recipe, work: Callable[[], None], device: torch.device) -> None:

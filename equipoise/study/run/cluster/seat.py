@@ -11,7 +11,8 @@ from typing import Any
 from ....store import Damaged, Store
 from ....store.underway import note_epoch
 from ..child import Message, Trouble
-from ..job import Job, epochs_of
+from ..job import Job
+from ..loads import epochs_of
 from .order import keep_checkpoint
 from .task import LAST_WORDS
 

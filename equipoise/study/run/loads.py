@@ -1,0 +1,41 @@
+"""What a worker is given at a time: which trainings go together."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from typing import Any
+
+import torch
+
+from .job import Job
+
+
+def loads_of(jobs: Iterable[Job], device: torch.device, most: int) -> list[list[Job]]:
+    """What a worker is given at a time: on a CPU one job, on a GPU up to `most` that train side by side.
+
+    Only trainings of the same data, batch size and length go together. A procedure decides on the host what a step
+    does, so it cannot be captured and goes alone. Packs are even: a last small one would leave the GPU idle.
+    """
+    if device.type == "cpu":
+        return [[job] for job in jobs]
+    alike: dict[Any, list[Job]] = defaultdict(list)
+    for number, job in enumerate(jobs):
+        recipe = job.training
+        alike[number if recipe.procedure else (recipe.task, recipe.plan.batch_size, recipe.plan.epochs)].append(job)
+    return [load for group in alike.values() for load in _evenly(group, most)]
+
+
+def _evenly(jobs: list[Job], most: int) -> Iterator[list[Job]]:
+    """As few parts as have no more than `most`, the first ones of one more where it must be."""
+    parts = -(-len(jobs) // most)
+    least, more = divmod(len(jobs), parts)
+    rest = iter(jobs)
+    for part in range(parts):
+        yield list(islice(rest, least + (part < more)))
+
+
+def epochs_of(load: Sequence[Job]) -> int:
+    """How long a load is: the epochs of its trainings, which go side by side."""
+    return max(sum(recipe.plan.epochs for recipe in job.recipes if recipe.posthoc is None) for job in load)
