@@ -139,7 +139,7 @@ def _mean(described: Callable[[Tensor], Tensor], views: Tensor) -> Tensor:
 
 
 def _shapes(found: list[Seen]) -> Tensor:
-    return torch.tensor([float(np.log(seen.width / seen.height)) for seen in found])
+    return torch.tensor([float(np.log(seen.width / seen.height)) for seen in found], dtype=torch.float32)
 
 
 def components(number: int, pairs: Tensor) -> NDArray[np.int64]:
