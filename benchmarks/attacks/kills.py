@@ -25,6 +25,7 @@ from pathlib import Path
 from .command import TRACE, start
 from .contents import contents, differences
 from .pool import Outcome, Tally, numbers_of
+from .reference import PATIENCE
 from .scenarios import Scenario, measure, scenarios_of
 from .warm import FRESH, Forked, Warm
 
@@ -33,7 +34,6 @@ Process = subprocess.Popen[bytes] | Forked
 MOST_KILLS = 10  # of one victim
 TARGETS = ("parent", "all", "worker")
 PREPARATION = 0.3  # of the time, in which undisturbed studies may begin: with little time fewer commands are killed
-PATIENCE = 1200.0  # seconds for a command to end by itself; on a busy machine a study of low priority takes minutes
 
 
 def attack(tally: Tally, folder: Path, jobs: int, device: str, deadline: float) -> None:

@@ -76,6 +76,7 @@ HERE = ("--out", "out", "--workers", "2", "--device", "cpu")
 RUN = ("run", "study.toml", *HERE)
 RUN_IN_ROUNDS = ("run", "study.toml", "--until-decided", "--max-runs", "12", *HERE)
 ANALYZE = ("analyze", "out", "--device", "cpu")
+PATIENCE = 1200.0  # seconds for a command to end by itself; on a busy machine a study of low priority takes minutes
 
 
 def make(folder: Path, text: str, *commands: tuple[str, ...]) -> Path:
@@ -85,7 +86,7 @@ def make(folder: Path, text: str, *commands: tuple[str, ...]) -> Path:
     folder.mkdir(parents=True)
     (folder / "study.toml").write_text(text)
     for command in commands:
-        said = real(*command, folder=folder)
+        said = real(*command, folder=folder, seconds=PATIENCE)
         if said.code:
             raise RuntimeError(f"the undamaged study does not run: {said.text}")
     return folder

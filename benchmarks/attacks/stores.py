@@ -121,9 +121,15 @@ def _judged(victim: Victim, command: tuple[str, ...], said: Said, found: Rows) -
     if said == victim.said[command] and found in ({}, victim.rows):
         return Outcome("ok", f"{name}: the same")
     news = set(said.text.splitlines()) - set(victim.said[command].text.splitlines())
-    if not NAMED.search("\n".join(news)):
+    if not (NAMED.search("\n".join(news)) or any(map(_counts_runs_to_do, news))):
         return Outcome("silent", "it says something else, and not why")
     return Outcome("ok", f"{name}: damage named")
+
+
+def _counts_runs_to_do(line: str) -> bool:
+    """Whether it is the last row of the table of `status`, whose last number is that of the runs to do."""
+    first, *_, to_do = line.split() or ["", ""]
+    return first == "all" and to_do.isdigit() and int(to_do) > 0
 
 
 def _other_number(found: Rows, whole: Rows) -> str:

@@ -5,6 +5,7 @@ No test of differences notices where one of these fails, so each is said, with h
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -13,9 +14,12 @@ from ..analysis.statistics.convergence import Gain, gain_of, learned_share
 from ..analysis.statistics.priority import ALL_METRICS
 from ..core import Spec
 from ..core.words import counted
-from ..store import Audited, Convergence, LongerRun, Store, StudyDocument
+from ..store import Audited, Convergence, Damaged, LongerRun, Store, StudyDocument
+from ..store.store import REMEDIES
 from .collected import Premise, Run
+from .data import recipe_of_data
 from .render.words import is_share, value
+from .seal import still_to_do
 
 UNCHECKED = "'equipoise run' checks it once all runs are done"
 WITHHELD = "Claims are withheld: train for more epochs, in another folder (--out)."
@@ -25,8 +29,34 @@ Judged = tuple[LongerRun, Gain]
 
 
 def longer_runs(store: Store) -> Convergence:
-    """The longer trainings of a study, if there are any."""
-    return store.document(Convergence) if store.holds(Convergence) else Convergence(reason=UNCHECKED)
+    """The longer trainings of a study, if there are any.
+
+    A study that has ended has a list of them. Without it, a study that was trained too briefly would make the claims
+    that were withheld.
+    """
+    if store.holds(Convergence):
+        return store.document(Convergence)
+    if still_to_do(store) is not None:
+        return Convergence(reason=UNCHECKED)
+    if _has_longer_trainings(store):
+        problem = "it is gone, though longer trainings were made to check whether training was long enough"
+        raise Damaged(store.path / Convergence.FILE, problem, REMEDIES[Convergence.FILE])
+    return Convergence(reason=f"{Convergence.FILE} is not there; {REMEDIES[Convergence.FILE]}")
+
+
+def _has_longer_trainings(store: Store) -> bool:
+    """Whether the store has a run that is not the study's and differs from one of its methods only in more epochs."""
+    study = store.study()
+    planned = dict(_without_epochs(method.recipe) for method in study.methods)
+    others = (_without_epochs(record.recipe) for record in store.records() if record.key not in study.keys)
+    return any(epochs > planned.get(rest, math.inf) for rest, epochs in others)
+
+
+def _without_epochs(recipe: Mapping[str, Any]) -> tuple[str, int]:
+    """A recipe without seed and epochs, as a text to compare, and its epochs."""
+    plan = recipe.get("plan") or {}
+    rest = {**recipe_of_data(recipe), "seed": None, "plan": {**plan, "epochs": None}}
+    return json.dumps(rest, sort_keys=True), plan.get("epochs", 0)
 
 
 def gains_of(

@@ -42,7 +42,7 @@ def seal_notes(opened: Opened | None, rounds: Rounds | None) -> list[str]:
         notes.append("Each look after the first is judged with what those before left of the 5 % of error.")
     if opened and opened.lost:
         notes.append(
-            f"The list of what was opened was found damaged on {opened.lost} and begun anew: what was compared before "
-            "is not counted, so the error rate may be higher than it says."
+            f"The list of what was opened was found missing or damaged on {opened.lost} and begun anew: what was "
+            "compared before is not counted, so the error rate may be higher than it says."
         )
     return notes

@@ -116,7 +116,7 @@ class Comparison:
 class Opened(Filled):
     """opened.json: when test outputs were read, of which runs, and what was compared, in the order it happened.
 
-    `lost` is when the file was found damaged and begun anew: what had been opened before is not known then.
+    `lost` is when the file was found damaged or missing and begun anew: what had been opened before is not known then.
     """
 
     first_opened: str

@@ -41,8 +41,10 @@ def table(value: Any, read: Callable[[Any], T] = lambda v: v) -> dict[str, T]:
 
 
 def recipe(value: Any) -> dict[str, Any]:
-    """A recipe as plain data: its task, if it is told, is a table too, and says its name."""
+    """A recipe as plain data: its task and its plan, if they are told, are tables too, and say name and epochs."""
     given: dict[str, Any] = table(value)
+    if given.get("plan") is not None:
+        whole(table(given["plan"]).get("epochs", 0))
     if given.get("task") is not None:
         text(table(given["task"]).get("name", ""))
     return given

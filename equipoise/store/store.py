@@ -48,6 +48,7 @@ D = TypeVar("D", bound=Document)
 MARKER = "store.json"
 RECORD = "record.json"
 WEIGHTS = "weights.safetensors"
+VERDICT = "verdict.json"
 TRAINED_AGAIN = "'equipoise run' sets this run aside and trains it again"
 REMEDIES = {
     MARKER: f'it only says how the folder is written: where all else is whole, put {{"schema": {SCHEMA}}} into it',
@@ -62,7 +63,7 @@ REMEDIES = {
     Sensitivity.FILE: "'equipoise tune' writes it again",
     Audited.FILE: "'equipoise report' writes it again where the audit is still there; or delete it",
     Confused.FILE: "'equipoise report' writes it again where the images can be read",
-    "verdict.json": "'equipoise report' writes it again",
+    VERDICT: "'equipoise report' writes it again",
 }
 
 
@@ -227,6 +228,17 @@ class Store:
         """What was opened so far; None if nothing was."""
         return self.document(Opened) if self.holds(Opened) else None
 
+    def was_opened(self) -> bool:
+        """Whether test outputs were ever read, as far as can be told: a verdict tells of it where the list is gone."""
+        if self.holds(Opened):
+            return True
+        if not (self.path / VERDICT).exists():
+            return False
+        try:
+            return self.read(VERDICT, lambda plain: any(method["n"] for method in plain["methods"]))
+        except Damaged:
+            return True
+
     def note_opening(self, keys: Iterable[str], *, peek: bool = False) -> None:
         """Record permanently that the test outputs of these runs are read; `peek`: before their study has ended.
 
@@ -245,13 +257,16 @@ class Store:
             self._write_opened(replace(opened, comparisons=(*opened.comparisons, comparison)))
 
     def _opened_so_far(self) -> Opened:
-        """A damaged list is set aside, and the new one says so: what it held cannot be known, but must not stop all."""
+        """The list, or a new one that says whether one was lost: what it held is not known, but must not stop all."""
         try:
-            return self.opened() or Opened(now(), __version__)
+            if opened := self.opened():
+                return opened
+            lost = self.was_opened()
         except Damaged:
             with explained(self.path):
                 self._set_aside(self.path / Opened.FILE)
-            return Opened(now(), __version__, lost=now())
+            lost = True
+        return Opened(now(), __version__, lost=now() if lost else None)
 
     def _write_opened(self, opened: Opened) -> None:
         self.write(opened)

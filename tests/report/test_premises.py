@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from equipoise.report import collect, print_verdict, render_markdown, write_report
-from equipoise.store import Audited, Convergence, LongerRun, Store
+from equipoise.store import Audited, Convergence, Damaged, LongerRun, Store
 
 KEY = "1f" * 8
 
@@ -25,7 +25,11 @@ def with_longer_run(store, demo, strength: float, losses=(2.0, 0.15), **of_study
     logits[range(len(logits)), outputs["labels"]] += strength
     record = demo.record_of("plain", 0)
     curves = record.curves | {"train_loss": list(losses)}
-    store.put(replace(record, key=KEY, curves=curves), {"valid": outputs, "test": {**outputs, "logits": logits}})
+    recipe = record.recipe | {"plan": record.recipe["plan"] | {"epochs": 60}}
+    store.put(
+        replace(record, key=KEY, recipe=recipe, curves=curves),
+        {"valid": outputs, "test": {**outputs, "logits": logits}},
+    )
     store.write(Convergence((LongerRun("plain", 0, KEY, 30, 60),)))
     if of_study:
         store.write_json("study.json", store.read_json("study.json") | of_study)
@@ -88,6 +92,26 @@ def test_who_insists_gets_claims_and_the_page_says_so(eight_seeds, demo, eight):
     assert [m.standing for m in results.verdict.methods] == [m.standing for m in eight.verdict.methods]
     assert results.answer[0].startswith("Training has not converged: ")
     assert "The study accepts that (accept_short_training), so claims are made all the same." in results.answer[0]
+
+
+def complete(store, demo) -> Store:
+    """With the run that the others lack."""
+    store.put(demo.record_of(*demo.MISSING), {"test": demo.simulated(*demo.MISSING)})
+    return store
+
+
+def test_withheld_claims_do_not_come_back_when_the_list_of_longer_runs_is_gone(eight_seeds, demo):
+    store = with_longer_run(complete(eight_seeds, demo), demo, 3.0)
+    (store.path / "convergence.json").unlink()
+    with pytest.raises(
+        Damaged, match=r"convergence.json is damaged: it is gone, though longer .* 'equipoise run' with"
+    ):
+        collect(store)
+
+
+def test_a_complete_study_without_a_list_of_longer_runs_says_that_it_is_not_there(store, demo):
+    said = "not checked: convergence.json is not there; 'equipoise run' with the file of the study writes it again"
+    assert words(collect(complete(store, demo)))["converged"] == (None, said)
 
 
 def test_a_longer_run_that_failed_tells_nothing(store, demo):

@@ -128,7 +128,7 @@ def test_an_odd_document_is_a_sentence(store, name, text):
 
 
 @pytest.mark.parametrize("name", ["class_names", "curves", "recipe", "state", "key", "class_counts", "files"])
-@pytest.mark.parametrize("value", [None, 7, "x", ["x"], {"x": 1}, [[1]]])
+@pytest.mark.parametrize("value", [None, 7, "x", ["x"], {"x": 1}, [[1]], {"plan": 3}, {"plan": {"epochs": "x"}}])
 def test_a_record_of_odd_values_is_damaged(store, name, value):
     path = store.path / "runs/k1/record.json"
     path.write_text(json.dumps({**store.get("k1").to_dict(), name: value}))
@@ -146,6 +146,23 @@ def test_a_damaged_list_of_openings_is_begun_anew_and_says_so(store):
     store.note_opening(["k1"], peek=True)
     assert store.opened().lost and [o.peek for o in store.opened().openings] == [True]
     assert (store.path / "damaged/opened.json").read_text() == "{"
+
+
+@pytest.mark.parametrize(
+    ("verdict", "lost"),
+    [
+        (None, False),
+        ({"methods": [{"n": 0}]}, False),
+        ({"methods": [{"n": 0}, {"n": 2}]}, True),
+        ({"methods": 3}, True),
+    ],
+)
+def test_a_list_of_openings_that_is_gone_is_missed_where_a_verdict_was_written(store, verdict, lost):
+    if verdict is not None:
+        store.write_json("verdict.json", verdict)
+    assert store.was_opened() is lost
+    store.note_opening(["k1"])
+    assert store.was_opened() and bool(store.opened().lost) is lost
 
 
 def test_comparisons_come_back_and_are_noted_once(store):

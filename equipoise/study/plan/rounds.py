@@ -130,7 +130,7 @@ def plan_rounds(study: Study, store: Store, budget: Budget, peek: bool = False) 
     judged_on = "test" if peek else "validation"
     if store.holds(Rounds):
         return replace(store.document(Rounds), found=(), ended=None, judged_on=judged_on)
-    if (store.path / "opened.json").exists():
+    if store.was_opened():
         raise EquipoiseError(
             f"the test set of {store.path} has been opened: what was seen there may not decide how many seeds follow. "
             "Rounds are planned before anything is seen: choose another folder with --out"
