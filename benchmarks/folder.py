@@ -2,13 +2,16 @@
 
 python benchmarks/folder.py                  # 2,000 JPEGs, on the GPU if there is one
 python benchmarks/folder.py --images 400 --device cpu
+python benchmarks/folder.py --rounds 5       # so many first passes of each, from nothing; three by default
 python benchmarks/folder.py --shared         # in processor time of all processes: for a machine with other work on it
 
 Both give batches of 128 random crops (10 to 100 % of the image, 224 × 224, mirrored), normalised, on the device. The
 usual loop decodes each file in each pass, in as many processes as there are cores, with torchvision where it is
 installed and else with the same transforms written with Pillow. Ours decodes once: the first pass is `load_task`, which
 reads, hashes and decodes every file and writes the arena, and then an epoch; later passes are epochs alone. On a CPU an
-epoch of ours has one thread, as in a worker of a study. Contenders take turns.
+epoch of ours has one thread, as in a worker of a study. Contenders take turns; a round is a first pass with new
+processes, or a new arena and index, and a later pass. How many times as fast is the median over rounds of what one
+round says.
 
 The files are made here of the two photographs that come with scikit-learn: random boxes of them, 250 to 400 pixels high
 and 300 to 500 wide, as JPEGs of quality 90.
@@ -21,10 +24,12 @@ import math
 import multiprocessing
 import os
 import platform
+import shutil
 import statistics
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -40,7 +45,6 @@ from equipoise.train.feed import feed_of
 
 SIZE, RESIZE, BATCH, AREA, ASPECT = 224, 256, 128, (0.1, 1.0), (3 / 4, 4 / 3)
 MEAN, STD = torch.tensor([0.485, 0.456, 0.406]), torch.tensor([0.229, 0.224, 0.225])
-LATER = 3  # passes
 
 try:
     import torchvision
@@ -52,40 +56,51 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="The arena of a folder of photographs against a usual loader.")
     parser.add_argument("--images", type=int, default=2_000)
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--shared", action="store_true")
     given = parser.parse_args()
     clock = processor_seconds if given.shared else time.perf_counter
     device = torch.device(given.device)
     torch.set_num_threads(1)
     with tempfile.TemporaryDirectory() as scratch:
-        os.environ["XDG_CACHE_HOME"] = f"{scratch}/index"  # nothing is known of the files beforehand
         photos = Path(scratch, "photos")
         make_photos(photos, given.images)
         tell_setting(given.images, device)
-        contenders = {"usual": Usual(photos, device), **ours(photos, Path(scratch, "cache"), device)}
-        rows = {name: [] for name in contenders}
-        for _ in range(1 + LATER):
-            for name, contender in contenders.items():
-                rows[name].append(measured(contender, device, clock))
-    usual = rows["usual"]
-    print(f"{'':22}{'first pass':>12}{'later passes':>22}{'times as fast, first and later':>34}")
-    for name, (first, *later) in rows.items():
-        ratios = first / usual[0], statistics.median(later) / statistics.median(usual[1:])
-        spread = f"{min(later):,.0f} to {max(later):,.0f}"
-        print(f"{name:22}{first:>12,.0f}{spread:>22}{ratios[0]:>20.2f}{ratios[1]:>14.2f}")
+        rounds = [one_round(photos, Path(scratch, f"round{i}"), device, clock) for i in range(given.rounds)]
+    print(f"{'':22}{'first passes':>20}{'later passes':>20}{'times as fast, first and later':>34}")
+    for name in rounds[0]:
+        passes = [spread([rates[name][i] for rates in rounds]) for i in (0, 1)]
+        times = [statistics.median(rates[name][i] / rates["usual"][i] for rates in rounds) for i in (0, 1)]
+        print(f"{name:22}{passes[0]:>20}{passes[1]:>20}{times[0]:>20.2f}{times[1]:>14.2f}")
+
+
+def one_round(
+    photos: Path, scratch: Path, device: torch.device, clock: Callable[[], float]
+) -> dict[str, tuple[float, float]]:
+    """Images per second of a first and a later pass of each contender, who all begin with nothing."""
+    os.environ["XDG_CACHE_HOME"] = str(scratch / "index")  # where hashes of files are remembered
+    contenders = {"usual": Usual(photos, device), **ours(photos, scratch / "cache", device)}
+    first = {name: measured(contender, device, clock) for name, contender in contenders.items()}
+    later = {name: measured(contender, device, clock) for name, contender in contenders.items()}
+    shutil.rmtree(scratch)
+    return {name: (first[name], later[name]) for name in contenders}
+
+
+def spread(rates: list[float]) -> str:
+    return f"{min(rates):,.0f} to {max(rates):,.0f}"
 
 
 def make_photos(folder: Path, count: int) -> None:
     rng = np.random.default_rng(0)
-    for label, photo in enumerate(load_sample_images().images):
-        place = folder / "train" / f"class_{label}"
-        place.mkdir(parents=True)
-        (folder / "test" / f"class_{label}").mkdir(parents=True)
-        for i in range(count // 2 + 1):  # one of them is the test set
-            h, w = int(rng.integers(250, 401)), int(rng.integers(300, 501))
-            top, left = rng.integers(0, photo.shape[0] - h + 1), rng.integers(0, photo.shape[1] - w + 1)
-            where = place if i else folder / "test" / f"class_{label}"
-            Image.fromarray(photo[top : top + h, left : left + w]).save(where / f"{i}.jpg", quality=90)
+    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        for label, photo in enumerate(load_sample_images().images):
+            for part in ("train", "test"):
+                (folder / part / f"class_{label}").mkdir(parents=True)
+            for i in range(count // 2 + 1):  # one of them is the test set
+                h, w = int(rng.integers(250, 401)), int(rng.integers(300, 501))
+                top, left = rng.integers(0, photo.shape[0] - h + 1), rng.integers(0, photo.shape[1] - w + 1)
+                where = folder / ("train" if i else "test") / f"class_{label}" / f"{i}.jpg"
+                pool.submit(Image.fromarray(photo[top : top + h, left : left + w]).save, where, quality=90)
 
 
 def tell_setting(images: int, device: torch.device) -> None:

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from ..core import EquipoiseError
 from ..core.escaping import visible
 from ..core.extras import require
+from ..native.scaling import scaled_down
 from .frame import Frame
 
 # what Pillow may take a file for, whatever it is called: others of its formats start programs, or are seldom tried
@@ -32,10 +33,9 @@ FORMATS = ("PNG", "JPEG", "BMP", "GIF", "WEBP", "TIFF", "PPM")
 SUFFIXES = {".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm"}
 MAX_PIXELS = 2**27  # 134 million; a file of a few bytes may declare any size
 MAX_BYTES = 2**30
-LARGE = 2**24  # pixels; of images beyond, one is decoded at a time, so that memory stays bounded
+LARGE = 2**24  # pixels
 STRIP = 2**20  # pixels that are scaled or laid on white at a time: in between they take many times their memory
 
-_one_large_image = threading.Lock()
 ORIENTATION = 0x0112  # EXIF's tag, and what each of its values asks for; 1 is upright
 TURNS: dict[Any, str] = {
     2: "FLIP_LEFT_RIGHT",
@@ -104,11 +104,33 @@ def pixels_of(image: Any, frame: Frame) -> NDArray[np.uint8]:
     fitted, side = (_square, frame.size) if frame.keep is None else (_whole, frame.keep)
     image.draft(None, (side, side))  # a JPEG is decoded at a fraction of its size
     _check_size(*image.size)
-    if image.width * image.height <= LARGE:
+    with _room.taken(pixels := image.width * image.height):
+        if pixels > LARGE:
+            _give_memory_back()
         return fitted(image, side)
-    with _one_large_image:
-        _give_memory_back()
-        return fitted(image, side)
+
+
+class _Room:
+    """What bounds the memory of all threads together: so many pixels are decoded at a time, or a larger image alone."""
+
+    def __init__(self, pixels: int) -> None:
+        self.pixels, self.used = pixels, 0
+        self.changed = threading.Condition()
+
+    @contextmanager
+    def taken(self, pixels: int) -> Iterator[None]:
+        with self.changed:
+            self.changed.wait_for(lambda: not self.used or self.used + pixels <= self.pixels)
+            self.used += pixels
+        try:
+            yield
+        finally:
+            with self.changed:
+                self.used -= pixels
+                self.changed.notify_all()
+
+
+_room = _Room(MAX_PIXELS)
 
 
 def _give_memory_back() -> None:
@@ -146,6 +168,8 @@ def _whole(image: Any, short: int) -> NDArray[np.uint8]:
     coloured = _loaded(image)
     if (side := min(coloured.size)) > short:
         width, height = (short * length // side for length in coloured.size)
+        if (scaled := scaled_down(coloured, width, height)) is not None:
+            return scaled
         coloured = coloured.resize((width, height), import_pillow().Resampling.BILINEAR)
     pixels: NDArray[np.uint8] = np.asarray(coloured)
     return pixels

@@ -102,10 +102,9 @@ class ImageFiles:
                     raise Unreadable(failed)
                 yield part
 
-    def attempted(self, readers: int) -> tuple[list[NDArray[np.uint8]], list[Failure]]:
-        """All images (h, w, 3) as they are kept, by so many threads, and those that cannot be read."""
-        with ThreadPoolExecutor(readers) as pool:
-            return self._part(pool, 0, len(self))
+    def attempted(self) -> tuple[list[NDArray[np.uint8]], list[Failure]]:
+        """All images (h, w, 3) as they are kept, by this thread alone, and those that cannot be read."""
+        return self._sorted_out([self._read(row) for row in range(len(self))], 0)
 
     def in_memory(self) -> Tensor | Ragged:
         """All images decoded, as they are kept."""
@@ -117,6 +116,12 @@ class ImageFiles:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # Pillow's, of what is then read all the same or refused
             found = list(pool.map(self._read, range(start, min(stop, len(self)))))
+        return self._sorted_out(found, start)
+
+    def _sorted_out(
+        self, found: list[NDArray[np.uint8] | str], start: int
+    ) -> tuple[list[NDArray[np.uint8]], list[Failure]]:
+        """The images that were found from row `start` on, and what could not be read."""
         images = [image for image in found if not isinstance(image, str)]
         return images, [(self.paths[start + i], why) for i, why in enumerate(found) if isinstance(why, str)]
 
