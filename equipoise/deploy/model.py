@@ -22,6 +22,7 @@ from ..core.files import checksum, write_whole
 from ..imbalance.prior import Prior, read_prior
 from ..store import Damaged, explained
 from ..store.checked_json import from_bytes, to_bytes
+from ..store.damage import content_of, understood
 from ..store.shapes import table, text
 from ..train import Run
 from .card import model_card
@@ -124,7 +125,7 @@ class TrainedModel:
                 f"{folder} holds no model: {MODEL} is not there; 'equipoise export RUNS' makes such a folder"
             )
         description, sums = _read(folder / MODEL)
-        data = _content(folder / WEIGHTS)
+        data = content_of(folder / WEIGHTS, _REMEDY)
         if sums.get(WEIGHTS) != checksum(data):
             raise Damaged(folder / WEIGHTS, "its checksum does not match", _REMEDY)
         try:
@@ -162,19 +163,6 @@ def check_same(model: TrainedModel, run: Run, posthoc: Any) -> None:
 
 
 def _read(path: Path) -> tuple[Description, dict[str, str]]:
-    try:
-        plain: Any = table(from_bytes(_content(path)))
+    with understood(path, _REMEDY):
+        plain: Any = table(from_bytes(content_of(path, _REMEDY)))
         return Description.from_dict(plain), table(plain["files"], text)
-    except EquipoiseError:
-        raise
-    except KeyError as error:
-        raise Damaged(path, f"{error} is not in it", _REMEDY) from None
-    except (ValueError, TypeError, AttributeError) as error:
-        raise Damaged(path, str(error), _REMEDY) from None
-
-
-def _content(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise Damaged(path, f"it cannot be read ({error.strerror})", _REMEDY) from None

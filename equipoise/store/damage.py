@@ -19,6 +19,26 @@ class Damaged(EquipoiseError):
 
 
 @contextmanager
+def understood(path: Path, remedy: str) -> Iterator[None]:
+    """Turn what goes wrong while the content of a file is taken apart into `Damaged`."""
+    try:
+        yield
+    except EquipoiseError:
+        raise
+    except KeyError as error:
+        raise Damaged(path, f"{error} is not in it", remedy) from None
+    except (ValueError, TypeError, AttributeError) as error:
+        raise Damaged(path, str(error), remedy) from None
+
+
+def content_of(path: Path, remedy: str) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise Damaged(path, f"it cannot be read ({error.strerror})", remedy) from None
+
+
+@contextmanager
 def explained(path: Path) -> Iterator[None]:
     """Turn the system's errors about a folder into words that say what to do."""
     remedies = {

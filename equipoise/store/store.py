@@ -36,7 +36,7 @@ from .audited import Audited
 from .checked_json import from_bytes, to_bytes
 from .confused import Confused
 from .convergence import Convergence
-from .damage import Damaged, explained
+from .damage import Damaged, content_of, explained, understood
 from .documents import Comparison, Document, Opened, Opening, StudyDocument
 from .record import SCHEMA, Record, check_schema
 from .sensitivity import Sensitivity
@@ -201,10 +201,7 @@ class Store:
     def _bytes(self, key: str, name: str) -> bytes:
         """A file of a run, if it is what was written."""
         path, sums = self._run(key) / name, self.get(key).files
-        try:
-            data = path.read_bytes()
-        except OSError as error:
-            raise Damaged(path, f"it cannot be read ({error.strerror})", TRAINED_AGAIN) from None
+        data = content_of(path, TRAINED_AGAIN)
         if sums and sums.get(name) != checksum(data):
             raise Damaged(path, "its checksum does not match", TRAINED_AGAIN)
         return data
@@ -384,23 +381,13 @@ def now() -> str:
 
 
 def _read(path: Path, remedy: str, reader: Callable[[Any], T]) -> T:
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise Damaged(path, f"it cannot be read ({error.strerror})", remedy) from None
-    return _understood(path, data, remedy, reader)
+    return _understood(path, content_of(path, remedy), remedy, reader)
 
 
 def _understood(path: Path, data: bytes, remedy: str, reader: Callable[[Any], T]) -> T:
     """What the file at `path`, which has or will have this content, says."""
-    try:
+    with understood(path, remedy):
         content = from_bytes(data)
         if isinstance(content, Mapping) and "schema" in content:  # opened.json of before it had one is the first
             check_schema(content["schema"], str(path))
         return reader(content)
-    except EquipoiseError:
-        raise
-    except KeyError as error:
-        raise Damaged(path, f"{error} is not in it", remedy) from None
-    except (ValueError, TypeError, AttributeError) as error:
-        raise Damaged(path, str(error), remedy) from None

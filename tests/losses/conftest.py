@@ -4,8 +4,6 @@ import numpy as np
 import pytest
 import torch
 
-from equipoise import native
-
 
 def complex_step_gradient(reference, row, label):
     """d reference / d row to machine precision: the imaginary part of f(x + ih) over h has no cancellation."""
@@ -15,15 +13,6 @@ def complex_step_gradient(reference, row, label):
         step[k] += 1j * h
         gradient[k] = reference(step, label).imag / h
     return gradient
-
-
-@pytest.fixture(params=["kernels", "PyTorch alone"])
-def either_way(request, monkeypatch):
-    """With the kernels in C, then as where they were not compiled."""
-    if request.param == "PyTorch alone":
-        monkeypatch.setattr(native, "library", lambda: None)
-    elif native.library() is None:
-        pytest.skip("the package was installed without a C compiler")
 
 
 @pytest.fixture

@@ -19,14 +19,8 @@ class TestEveryHead:
         text = repr(build(entry))
         assert all(f"{name}=" in text for name in inspect.signature(entry.factory).parameters)
 
-    def test_docstring_sections_in_order(self, entry):
-        doc = inspect.getdoc(entry.factory)
-        sections = (".. math::", "Args:", "Differs from the paper:", "Example:", ">>>", "Reference:")
-        places = [doc.find(section) for section in sections]
-        assert -1 not in places and places == sorted(places)
-        args = doc[doc.find("Args:") : doc.find("Differs from the paper:")]
-        assert all(f"    {name}:" in args for name in inspect.signature(entry.factory).parameters)
-        assert doc.partition("\n")[0].endswith(".")
+    def test_docstring_sections_in_order(self, entry, check_docstring):
+        check_docstring(entry)
 
     def test_new_weights_are_as_wide_as_the_first(self, entry):
         head = build(entry)

@@ -3,9 +3,6 @@
 Without a GPU the kernels themselves can be tried, slowly, in Triton's interpreter: TRITON_INTERPRET=1.
 """
 
-import importlib.util
-import os
-
 import pytest
 import torch
 
@@ -19,19 +16,9 @@ from equipoise.norms import (
 from equipoise.norms._moving import set_moving
 from equipoise.norms.kernels.groups import Statistics, grouped_norm_plain, split_examples
 
-CUDA = torch.cuda.is_available()
-HAS_TRITON = importlib.util.find_spec("triton") is not None
-INTERPRETED = HAS_TRITON and os.environ.get("TRITON_INTERPRET") == "1"
-pytestmark = [
-    pytest.mark.gpu,
-    pytest.mark.skipif(not (HAS_TRITON and CUDA) and not INTERPRETED, reason="needs a CUDA GPU and Triton"),
-]
-on_gpu = pytest.mark.skipif(not CUDA, reason="needs a CUDA GPU")
-DEVICE = "cuda" if CUDA else "cpu"
-LAYOUTS = {"contiguous": torch.contiguous_format, "channels_last": torch.channels_last}
-TOLERANCE = {torch.float32: 5e-5, torch.float16: 1e-2, torch.bfloat16: 6e-2}
+from .triton import DEVICE, LAYOUTS, NEEDS_TRITON, TOLERANCE, on_gpu
 
-
+pytestmark = NEEDS_TRITON
 HALVES = (torch.float16, torch.bfloat16)
 # (N, C, H, W), examples in a block, channel groups: a last block that is smaller, odd channels, one position, groups
 # wider than a program and rows longer than one

@@ -3,9 +3,6 @@
 Without a GPU the kernels themselves can be tried, slowly, in Triton's interpreter: TRITON_INTERPRET=1.
 """
 
-import importlib.util
-import os
-
 import pytest
 import torch
 from torch import nn
@@ -14,17 +11,9 @@ from equipoise.norms import BatchNorm2d, BatchRenorm2d, GhostBatchNorm2d, exampl
 from equipoise.norms._moving import moving_variance, set_moving
 from equipoise.norms.kernels.groups import Statistics, grouped_norm_plain, split_examples
 
-CUDA = torch.cuda.is_available()
-HAS_TRITON = importlib.util.find_spec("triton") is not None
-INTERPRETED = HAS_TRITON and os.environ.get("TRITON_INTERPRET") == "1"
-pytestmark = [
-    pytest.mark.gpu,
-    pytest.mark.skipif(not (HAS_TRITON and CUDA) and not INTERPRETED, reason="needs a CUDA GPU and Triton"),
-]
-on_gpu = pytest.mark.skipif(not CUDA, reason="needs a CUDA GPU")
-DEVICE = "cuda" if CUDA else "cpu"
+from .triton import DEVICE, LAYOUTS, NEEDS_TRITON, TOLERANCE, on_gpu
 
-LAYOUTS = {"contiguous": torch.contiguous_format, "channels_last": torch.channels_last}
+pytestmark = NEEDS_TRITON
 # (N, C, H, W) and ghost size: odd channels, a small last ghost, one position, single examples, and ghosts so large
 # that a program reads them twice
 CASES = [
@@ -37,7 +26,6 @@ CASES = [
     ((4, 2, 56, 56), 2),
     ((5, 2, 104, 96), 3),
 ]
-TOLERANCE = {torch.float32: 5e-5, torch.float16: 1e-2, torch.bfloat16: 6e-2}
 
 
 def inputs(shape, layout, dtype, mean=1.5):

@@ -17,7 +17,6 @@ from equipoise.store import (
     Opened,
     Opening,
     Sensitivity,
-    Store,
     StudyDocument,
 )
 from equipoise.store.analysis import (
@@ -86,11 +85,6 @@ OPENED = Opened(
     (Comparison("2026-01-01", "0.1.0", "accuracy", None, COMPARED, (COMPARED,)),), lost="2026-01-02",
 )  # fmt: skip
 ROUNDS = Rounds(0.05, Looks((6, 8), (0.5, 0.5)), tuple(range(8)), (Round(("a",), {"b": "worse"}, ("?",), ()),), "plan")
-
-
-@pytest.fixture
-def store(tmp_path):
-    return Store(tmp_path / "s").create()
 
 
 @pytest.mark.parametrize(

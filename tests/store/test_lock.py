@@ -15,11 +15,6 @@ from equipoise.store.sweep import OLD
 ONE, OTHER = {"name": "one", "seeds": (0, 1)}, {"name": "other", "seeds": (0, 1)}
 
 
-@pytest.fixture
-def store(tmp_path):
-    return Store(tmp_path / "s").create()
-
-
 def test_the_same_study_is_shared_and_another_is_refused(store):
     with at_work(store, ONE):
         with at_work(store, ONE):

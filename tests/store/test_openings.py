@@ -1,14 +1,5 @@
 """Openings of the test set are written down: when, by which version, of which runs, and whether too early."""
 
-import pytest
-
-from equipoise.store import Store
-
-
-@pytest.fixture
-def store(tmp_path):
-    return Store(tmp_path / "s").create()
-
 
 def openings(store):
     return [(o["keys"], o["peek"]) for o in store.read_json("opened.json")["openings"]]

@@ -28,11 +28,6 @@ def a_record(key="k1", **changes):
 OUTPUTS = {name: {"logits": np.eye(2, dtype=np.float32), "labels": np.array([0, 1])} for name in ("valid", "test")}
 
 
-@pytest.fixture
-def store(tmp_path):
-    return Store(tmp_path / "s").create()
-
-
 def test_what_is_put_comes_back(store):
     store.put(a_record(), OUTPUTS, b"weights")
     assert store.has("k1") and store.get("k1") == a_record() and store.records() == [a_record()]

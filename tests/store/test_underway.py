@@ -2,14 +2,8 @@
 
 import pytest
 
-from equipoise.store import Store
 from equipoise.store import underway as module
 from equipoise.store.underway import UnderWay, note_epoch, read_note
-
-
-@pytest.fixture
-def store(tmp_path):
-    return Store(tmp_path / "study").create()
 
 
 @pytest.fixture

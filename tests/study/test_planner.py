@@ -41,11 +41,6 @@ def study():
     return Study.from_dict(PLAIN)
 
 
-@pytest.fixture
-def store(tmp_path):
-    return Store(tmp_path / "s")
-
-
 def put(store, recipe, seconds, scores=(0, 0), **changes):
     """A run whose balanced accuracy on validation data is the mean of 1, 1 and scores[0] of scores[1]."""
     record = Record(

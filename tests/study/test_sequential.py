@@ -80,11 +80,6 @@ def study():
 
 
 @pytest.fixture
-def store(tmp_path):
-    return Store(tmp_path / "s")
-
-
-@pytest.fixture
 def go(store, monkeypatch):
     """Run a study in rounds, with made-up runs; gives what it came to and what was run."""
 

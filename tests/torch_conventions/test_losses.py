@@ -9,7 +9,7 @@ import torch
 from torch import nn
 from torch.fx.experimental.proxy_tensor import make_fx
 
-from equipoise import core, native
+from equipoise import core
 from equipoise.core import full_precision
 
 COUNTS = [500, 120, 33, 7, 1]
@@ -24,14 +24,6 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:.*torch.jit:DeprecationWarning"),
     pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning"),
 ]
-
-
-@pytest.fixture(params=["kernels", "PyTorch alone"])
-def either_way(request, monkeypatch):
-    if request.param == "PyTorch alone":
-        monkeypatch.setattr(native, "library", lambda: None)
-    elif native.library() is None:
-        pytest.skip("the package was installed without a C compiler")
 
 
 def build(name, counts=COUNTS, **more):

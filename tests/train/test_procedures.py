@@ -1,6 +1,5 @@
 """Every procedure trains, resumes bit for bit, and goes with the other dials or says why not."""
 
-import inspect
 import math
 import re
 from dataclasses import replace
@@ -170,13 +169,8 @@ def test_networks_that_do_not_fit_are_refused():
 
 
 @pytest.mark.parametrize("entry", cards("procedure"), ids=lambda e: e.name)
-def test_docstring_sections_in_order(entry):
-    doc = inspect.getdoc(entry.factory)
-    sections = (".. math::", "Args:", "Differs from the paper:", "Example:", ">>>", "Reference:")
-    places = [doc.find(section) for section in sections]
-    assert -1 not in places and places == sorted(places)
-    args = doc[doc.find("Args:") : doc.find("Differs from the paper:")]
-    assert all(f"    {name}:" in args for name in inspect.signature(entry.factory).parameters)
+def test_docstring_sections_in_order(entry, check_docstring):
+    check_docstring(entry)
     assert entry.year and entry.arxiv
 
 

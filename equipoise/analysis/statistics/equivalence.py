@@ -12,7 +12,7 @@ from .. import _arrays
 from .._arrays import Floats
 from .._kinds import Array
 from ._flips import AT_ONCE
-from .power import FEW_PATTERNS, claimed, fewest_pairs, normal_draws
+from .power import FEW_PATTERNS, claimed, fewest_pairs, normal_draws, patterns_within
 from .tests import MAX_EXACT, _all_sums, _random_sums, _t_power, smallest_n_for_claim
 
 
@@ -75,7 +75,7 @@ def equality_power(n_pairs: int, within: float, alpha: float = 0.05, comparisons
     if n_pairs < smallest_n_for_claim(alpha, comparisons):
         return 0.0
     if n_pairs <= MAX_EXACT:
-        steps = math.floor(level * 2 ** (n_pairs - 1) * (1 + 1e-12))
+        steps = patterns_within(level, n_pairs)
         if 2 * steps < FEW_PATTERNS:
             d = normal_draws(n_pairs)
             return float((claimed(within + d, 2 * steps) & claimed(within - d, 2 * steps)).mean())

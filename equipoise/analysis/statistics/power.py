@@ -32,7 +32,7 @@ def claim_power(n_pairs: int, effect: float, alpha: float = 0.05, comparisons: i
     if n_pairs < smallest_n_for_claim(alpha, comparisons):
         return 0.0
     if n_pairs <= MAX_EXACT:
-        patterns = math.floor(level * 2 ** (n_pairs - 1) * (1 + 1e-12))
+        patterns = patterns_within(level, n_pairs)
         if patterns < FEW_PATTERNS:
             return float(claimed(normal_draws(n_pairs) + effect, patterns).mean())
         level = patterns / 2 ** (n_pairs - 1)
@@ -70,6 +70,11 @@ def fewest_pairs(enough: Callable[[int], bool], alpha: float, comparisons: int) 
         middle = (low + high) // 2
         low, high = (low, middle) if enough(middle) else (middle + 1, high)
     return low if low <= MOST_SEEDS else None
+
+
+def patterns_within(level: float, n_pairs: int) -> int:
+    """How many of the 2^{n-1} sign patterns that decide make up the share `level` of them, rounded down."""
+    return math.floor(level * 2 ** (n_pairs - 1) * (1 + 1e-12))
 
 
 @lru_cache(maxsize=8)

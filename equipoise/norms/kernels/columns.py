@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from .moments import backward_terms, like, near_zero, pool, scaled, spread
+from .moments import backward_terms, exact_moments, like, pool, scaled, spread
 
 _TALL = 1024  # positions from which the forward of PyTorch's group norm is fast for groups of one channel
 _WIDE = 8  # channels in a group from which its backward is fast
@@ -27,9 +27,7 @@ def forward(
         y, mean, rstd = torch.native_group_norm(image, weight, bias, blocks, channels, positions, groups, eps)
         if _is_near(mean, rstd):
             return like(y, x), mean, rstd, mean, rstd.pow(-2).sub_(eps)
-    mean, var = moments(x, blocks, careful=False)
-    if not near_zero(mean, var, eps):
-        mean, var = moments(x, blocks, careful=True)
+    mean, var = exact_moments(moments, x, blocks, eps)
     block_mean, block_var = pool(mean, var, groups)
     y = normalized(x, block_mean, block_var, weight, bias, eps)
     return y, block_mean, (block_var + eps).rsqrt_(), mean, var

@@ -8,16 +8,14 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from .moments import backward_terms, like, merge, near_zero, pool, spread
+from .moments import backward_terms, exact_moments, like, merge, pool, spread
 
 
 def forward(
     x: Tensor, weight: Tensor | None, bias: Tensor | None, blocks: int, groups: int, eps: float
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
     """y; mean and 1 / deviation (K, G) of the blocks; mean and variance (P, C) of equal parts of the batch."""
-    mean, var = moments(x, blocks, careful=False)
-    if not near_zero(mean, var, eps):
-        mean, var = moments(x, blocks, careful=True)
+    mean, var = exact_moments(moments, x, blocks, eps)
     block_mean, block_var = pool(mean, var, groups)
     y = normalized(x, block_mean, block_var, weight, bias, eps)
     return y, block_mean, (block_var + eps).rsqrt_(), mean, var

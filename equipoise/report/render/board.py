@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import math
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -17,10 +16,9 @@ from rich.text import Text
 
 from ...analysis import METRICS
 from ...core.escaping import csv_cell
-from ...core.files import write_whole
 from ...core.words import counted
-from ...store import explained
 from ..board import LEAST_SEEDS, Board, BoardRow
+from .files import pretty_json, write_each
 from .shell import rendered
 from .tables import SHORT, Cell, Column, estimate_cell
 from .words import heading, title_of
@@ -105,15 +103,8 @@ def board_csv(board: Board) -> str:
 def write_board(board: Board, folder: Path) -> Path:
     """Write board.html, board.csv and board.json into `folder`; returns the page's path."""
     plain = {"rows": [_plain(row) for row in board.rows], "refused": [asdict(each) for each in board.refused]}
-    contents = {
-        "json": json.dumps(plain, ensure_ascii=False, indent=1, allow_nan=False) + "\n",
-        "csv": board_csv(board),
-        "html": render_board(board),
-    }
-    with explained(folder):
-        folder.mkdir(parents=True, exist_ok=True)
-        for kind, text in contents.items():
-            write_whole(folder / f"board.{kind}", text.encode("utf-8", "backslashreplace"))
+    contents = {"json": pretty_json(plain), "csv": board_csv(board), "html": render_board(board)}
+    write_each(folder, "board", contents)
     return folder / "board.html"
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from functools import partial
 from pathlib import Path
@@ -12,14 +11,13 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from ...core.files import write_whole
 from ...core.words import counted
-from ...store import explained
 from ..combination import Combination
 from ..figures.combined import effect_plot, effect_words, forest_plot, rank_plot
 from ..sections.section import Sorted
 from .combined_tables import combined_csv, data_table, method_table, pair_matrix
 from .combined_words import sentences
+from .files import pretty_json, write_each
 from .shell import rendered
 from .svg import both
 from .tables import Cell
@@ -93,14 +91,11 @@ def write_combined(combination: Combination, folder: Path) -> Path:
         "studies": {data.name: data.studies for data in combination.data},
     }
     contents = {
-        "json": json.dumps(plain, ensure_ascii=False, indent=1, allow_nan=False) + "\n",
+        "json": pretty_json(plain),
         "csv": combined_csv(combination.found),
         "html": render_combined(combination),
     }
-    with explained(folder):
-        folder.mkdir(parents=True, exist_ok=True)
-        for kind, text in contents.items():
-            write_whole(folder / f"combined.{kind}", text.encode("utf-8", "backslashreplace"))
+    write_each(folder, "combined", contents)
     return folder / "combined.html"
 
 

@@ -11,13 +11,13 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from ...core.files import write_whole
-from ...store import Store, explained
+from ...store import Store
 from ..collect import collect
 from ..collected import Collected, Method
 from ..data import data_notes
 from ..seal import seal_notes
 from ..sections import sections_of
+from .files import write_each
 from .latex import render_latex
 from .markdown import render_grid, render_markdown
 from .page import render_page
@@ -52,10 +52,7 @@ def write_by_ratio(studies: Sequence[Collected], folder: Path) -> None:
     """Write by_ratio.md, by_ratio.tex and by_ratio.csv of studies that differ in their data alone."""
     grid = table_by_ratio(studies)
     contents = {"md": render_grid(grid) + "\n", "tex": render_latex(grid), "csv": table_csv(studies)}
-    with explained(folder):
-        folder.mkdir(parents=True, exist_ok=True)
-        for kind, text in contents.items():
-            write_whole(folder / f"by_ratio.{kind}", text.encode("utf-8", "backslashreplace"))
+    write_each(folder, "by_ratio", contents)
 
 
 def print_grid(grid: Grid, console: Console) -> None:
