@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -53,13 +54,14 @@ class Cost:
 class RunTimes:
     """Seconds of a run by its recipe: those of the store's records of other seeds, else measured by a few steps.
 
-    `quick` measures no more than one recipe, and takes its time for all that no record tells of. `problem` says why
-    something could not be measured: its time is NaN.
+    `quick` measures no more than one recipe, and takes its time for all that no record tells of. `cache` is where the
+    images of a study that is about to run are shared; without, they are read for the measurement alone. `problem` says
+    why something could not be measured: its time is NaN.
     """
 
-    def __init__(self, store: Store, device: torch.device, *, quick: bool = False) -> None:
+    def __init__(self, store: Store, device: torch.device, *, quick: bool = False, cache: Path | None = None) -> None:
         check_guard()
-        self.store, self.device, self.quick = store, device, quick
+        self.store, self.device, self.quick, self.cache = store, device, quick, cache
         self.known = recorded_seconds(store, device)
         self.problem: str | None = None
 
@@ -80,7 +82,7 @@ class RunTimes:
     def _measured(self, recipe: Recipe) -> float:
         check_precision([recipe], self.device)
         try:
-            return float(ask(self.device, measured_seconds, recipe, self.device))
+            return float(ask(self.device, measured_seconds, recipe, self.device, self.cache))
         except Failed as failed:
             self.problem = str(failed).strip().splitlines()[-1]
             return math.nan
@@ -105,13 +107,14 @@ def kind_of(recipe: Mapping[str, Any]) -> str:
     return json.dumps({name: value for name, value in recipe.items() if name != "seed"}, sort_keys=True)
 
 
-def measured_seconds(recipe: Recipe, device: torch.device) -> float:
-    """Seconds of a training, from a few of its steps and one evaluation; the test set is not even loaded.
+def measured_seconds(recipe: Recipe, device: torch.device, cache: Path | None = None) -> float:
+    """Seconds of a training, from a few of its steps and one evaluation; no test image is looked at.
 
     On a GPU the run is measured alone; side by side with others it will cost less.
     """
     through = partial(_with_any_features, recipe=recipe) if recipe.plan.train == "head" else None
-    task = load_task(**{**recipe.task.__dict__, "test": False}, seed=recipe.seed, through=through).to(device)
+    choice = {**recipe.task.__dict__, "test": False}
+    task = load_task(**choice, seed=recipe.seed, cache=cache, through=through).to(device)
     weights = Run(recipe.parent, task, device).network.state_dict() if recipe.parent else None
     run = Run(recipe, task, device, weights)
     step = _step_on_gpu(run) if device.type == "cuda" and run.procedure is None else _step(run)

@@ -158,7 +158,7 @@ def new_rounds(study: Study, budget: Budget) -> Rounds:
 
 def _check_validation_data(study: Study) -> None:
     for task in {recipe.task for recipe in study.methods.values()}:
-        if not len(load_task(**{**task.__dict__, "test": False}, seed=study.seeds[0]).valid):
+        if not len(load_task(**{**task.__dict__, "test": False}, seed=study.seeds[0], decode=False).valid):
             raise EquipoiseError(
                 "rounds are judged on validation data, and this task has none: write valid = 0.1 in [task], or judge "
                 "on the test set with --peek, which every later report will say"

@@ -17,6 +17,7 @@ from ..plan.forecast import forecast
 from ..study import Study
 from .child import check_guard, workers_stay
 from .how import How
+from .job import cache_of
 from .listener import Listener
 from .runs import do_runs
 
@@ -30,10 +31,10 @@ def run_study(study: Study, store: Store, how: How, listener: Listener) -> Study
             "--until-decided, or choose another folder with --out"
         )
     study = bind(study, store, listener.say)
-    if said := forecast(study, RunTimes(store, how.device, quick=True), how.workers):
-        listener.say(said)
     how = replace(how, watch_classes=study.progress)
     with at_work(store.create(), study.to_dict()), workers_stay():
+        if said := forecast(study, RunTimes(store, how.device, quick=True, cache=cache_of(store)), how.workers):
+            listener.say(said)
         if not do_runs(study.recipes(), store, how, listener):
             runs = counted(len(study.seeds) * len(study.methods), "run")
             listener.say(f"All of the study's {runs} are in {store.path} already.")
