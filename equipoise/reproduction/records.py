@@ -29,7 +29,7 @@ OF_VALIDATION = ("valid_accuracy", "valid_balanced_accuracy", "valid_nll")
 
 @dataclass(frozen=True)
 class RunRecord:
-    """A run at its last epoch. `metrics` are of the test set; those of the validation data begin with valid_."""
+    """A run at its last epoch. `metrics` are of the test set; those of the validation data begin with `valid_`."""
 
     method: str
     seed: int
