@@ -15,6 +15,7 @@ from equipoise.analysis import compare
 from equipoise.analysis.statistics.equivalence import pairs_for_equality
 from equipoise.analysis.statistics.power import claim_power, detectable_effect, pairs_needed
 from equipoise.core import EquipoiseError
+from equipoise.data import cache
 from equipoise.store import Record, Store
 from equipoise.study import Budget, RunTimes, Study, find_spread, forecast, jobs_of, new_rounds, print_looks, print_plan
 from equipoise.study.plan import cost as cost_file
@@ -93,6 +94,13 @@ def test_a_run_that_will_diverge_takes_its_time_too(study, monkeypatch):
     recipe = study.methods["plain"]
     wild = replace(recipe, plan=replace(recipe.plan, lr=1e6, warmup=0.0, batch_size=8))
     assert 0 < measured_seconds(wild, CPU) < 60
+
+
+def test_a_measurement_leaves_its_images_to_the_trainings(study, tmp_path, monkeypatch):
+    monkeypatch.setattr(cost_file, "MEASURED_SECONDS", 0.02)
+    monkeypatch.setattr(cache, "WORTH_SHARING", 0)
+    measured_seconds(study.methods["plain"], CPU, tmp_path / "shared")
+    assert [path.name for path in tmp_path.glob("shared/*/train.npy")] == ["train.npy"]
 
 
 @pytest.mark.parametrize("device", DEVICES)
