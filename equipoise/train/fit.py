@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import io
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
@@ -53,7 +53,7 @@ class Fitting:
         self.curves, self.notes = load_checkpoint(run, folder, observer) if folder else ({}, ())
         self.first_epoch = self.epoch
         self.seconds = {"training": 0.0, "evaluation": 0.0, "checkpoints": 0.0}
-        self._next_save = 0.0
+        self._saving = Saving()
 
     @property
     def epoch(self) -> int:
@@ -76,7 +76,7 @@ class Fitting:
         with self.timed("evaluation"):
             logits = predict_logits(self.run, self.run.task.valid) if len(self.run.task.valid) else None
             self.note(loss, logits)
-        self.save_now_and_then()
+        self._saving.now_and_then([self])
 
     def note(self, loss: float, logits: Tensor | None) -> None:
         """Write down what an epoch came to: its loss, and the metrics of its logits on the validation data."""
@@ -87,17 +87,10 @@ class Fitting:
         if self.observer is not None:
             self.observer.after_epoch(self.epoch)
 
-    def save_now_and_then(self) -> None:
-        if not self.ended and self.epoch % self.run.team.checkpoint_epochs == 0 and time.monotonic() >= self._next_save:
-            self.save()
-
     def save(self) -> None:
         if self.folder is not None and self.run.team.leads:
-            began = time.monotonic()
             with self.timed("checkpoints"):
                 save_checkpoint(self.run, self.folder, self.curves, self.observer)
-            ended = time.monotonic()
-            self._next_save = ended + (ended - began) / CHECKPOINT_SHARE
 
     @contextmanager
     def timed(self, what: str) -> Iterator[None]:
@@ -105,6 +98,23 @@ class Fitting:
         began = time.monotonic()
         yield
         self.seconds[what] += time.monotonic() - began
+
+
+class Saving:
+    """Checkpoints of runs that are trained together: every few epochs, in a small share of the time of all of them."""
+
+    def __init__(self) -> None:
+        self._not_before = 0.0
+
+    def now_and_then(self, fittings: Sequence[Fitting]) -> None:
+        due = [f for f in fittings if not f.ended and f.epoch % f.run.team.checkpoint_epochs == 0]
+        if not due or time.monotonic() < self._not_before:
+            return
+        began = time.monotonic()
+        for fitting in due:
+            fitting.save()
+        ended = time.monotonic()
+        self._not_before = ended + (ended - began) / CHECKPOINT_SHARE
 
 
 def fit(

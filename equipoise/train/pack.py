@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from ..data.task import at_hand
-from .fit import Curves, Fitting, Stopped
+from .fit import Curves, Fitting, Saving, Stopped
 from .loop import Diverged, Run
 from .predict import predict_logits
 from .stacked import stacks_of
@@ -125,14 +125,15 @@ def fit_pack(
     def under_way() -> list[int]:
         return [i for i, fitting in enumerate(fittings) if not fitting.ended and i not in diverged]
 
+    saving = Saving()
     while members := under_way():
         pack = Pack([fittings[i].run for i in members])
         while members == under_way():
             diverged |= _epoch(pack, {i: fittings[i] for i in members})
-            for i in members:
-                if i not in diverged:
-                    fittings[i].save_now_and_then()
-                    on_epoch(i, fittings[i].epoch, fittings[i].curves)
+            well = [i for i in members if i not in diverged]
+            saving.now_and_then([fittings[i] for i in well])
+            for i in well:
+                on_epoch(i, fittings[i].epoch, fittings[i].curves)
             if under_way() and stop():
                 for i in under_way():
                     fittings[i].save()

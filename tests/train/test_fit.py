@@ -1,7 +1,9 @@
-"""A checkpoint that cannot be used, whole or damaged, is thrown away and the run starts as if it had never been."""
+"""When checkpoints are written; and that one that cannot be used is thrown away, as if it had never been."""
 
 import io
+import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -9,6 +11,7 @@ import torch
 from equipoise.core.files import sealed, unsealed
 from equipoise.data import load_task
 from equipoise.train import Fitting, Recipe, Run, fit_one
+from equipoise.train.fit import Saving
 
 
 def fitting(folder: Path | None, **options):
@@ -61,3 +64,26 @@ def test_a_whole_checkpoint_is_taken_up(tmp_path):
     again = fitting(tmp_path)
     assert again.epoch == 1 and not again.notes
     assert fit_one(again) == fit_one(fitting(None))
+
+
+@pytest.mark.parametrize("together", [1, 8])
+def test_checkpoints_take_a_fiftieth_of_the_time_of_all_runs_together(together, tmp_path, monkeypatch):
+    runs = [fitting(tmp_path / str(i), epochs=401) for i in range(together)]
+    clock, written = [0.0], []
+
+    def save_for_a_second(run, folder, curves, observer):
+        clock[0] += 1.0
+        written.append(folder.name)
+
+    module = sys.modules[Saving.__module__]
+    monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+    monkeypatch.setattr(module, "save_checkpoint", save_for_a_second)
+    saving = Saving()
+    for _ in range(400):
+        clock[0] += 5.0
+        for run in runs:
+            run.note(0.0, None)
+        saving.now_and_then(runs)
+    assert written.count("0") > 2
+    assert written == [str(i) for i in range(together)] * written.count("0")
+    assert len(written) <= 0.02 * clock[0] + together  # the first round comes before there was any time to take it from
