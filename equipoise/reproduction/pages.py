@@ -15,6 +15,7 @@ from ..core.files import write_whole
 from ..core.words import counted
 from ..report.render.words import UNKNOWN, heading, number
 from .judgement import OUTSIDE, STATES, Judgement, judge, new_mean_interval
+from .picture import pictures
 from .published import Paper, read_papers
 from .records import StudyRecords, read_records
 
@@ -42,7 +43,11 @@ class Results:
     def pages(self) -> dict[str, str]:
         """File name -> text."""
         pages = {f"{paper.file}.md": paper_page(paper, self) for paper in self.papers}
-        return pages | {f"{RECORDED}.md": recorded_page(self.of_no_paper)}
+        return {**pages, f"{RECORDED}.md": recorded_page(self.of_no_paper), **self.pictures()}
+
+    def pictures(self) -> dict[str, str]:
+        """File name -> drawing."""
+        return pictures(self.papers, self.records)
 
 
 def write_tables(results: Path, published: Path) -> list[Path]:
@@ -82,7 +87,9 @@ def index_block(results: Results) -> str:
         if judgement.state == state
     ]
     told = f"{compared} of {states.total()} published numbers have been compared with runs of ours"
-    parts = [f"{told}; outside are:" if outside else f"{told}; none is outside.", "\n".join(outside), _counts(judged)]
+    shown = [f"![Recorded accuracies beside the published ones](tables/{name})" for name in results.pictures()]
+    outside_or_not = f"{told}; outside are:" if outside else f"{told}; none is outside."
+    parts = [*shown, outside_or_not, "\n".join(outside), _counts(judged)]
     return "\n\n".join(part for part in parts if part)
 
 

@@ -1,0 +1,131 @@
+"""The picture of a task: every method recorded on it, with its interval, beside the numbers that papers print.
+
+A stand-alone SVG, for a README: its colours are its own, and it has a light and a dark form.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from ..analysis import mean_interval
+from ..report.render.svg import Scale, drawing, limits, line, path, tag
+from ..report.render.words import cut, number
+from .judgement import FEWEST
+from .published import Paper
+from .records import StudyRecords
+
+WIDTH, LEFT, RIGHT, ROW, TOP = 900.0, 330.0, 640.0, 24.0, 64.0
+STYLE = """
+text { font: 13px system-ui, sans-serif; fill: #1d2027 } .title { font-size: 16px; font-weight: 600 }
+.muted { fill: #5d636e; font-size: 12px } .grid { stroke: #e3e5ea } .page { fill: #fff }
+.bar { stroke: #0a4f9e; stroke-width: 2; fill: none } .dot { fill: #0a4f9e }
+.own .dot { fill: #d9513a } .own .bar { stroke: #d9513a } .printed { fill: none; stroke: #5d636e; stroke-width: 1.6 }
+@media (prefers-color-scheme: dark) {
+text { fill: #e6e8ec } .muted { fill: #9ba2ae } .grid { stroke: #30343c } .page { fill: #14161a }
+.bar { stroke: #3aa9f5 } .dot { fill: #3aa9f5 } .own .dot { fill: #ff6f59 } .own .bar { stroke: #ff6f59 }
+.printed { stroke: #9ba2ae } }
+"""
+
+
+@dataclass(frozen=True)
+class Row:
+    """A method of a study: where it comes from, our accuracy in percent with its interval, what the paper prints."""
+
+    method: str
+    source: str | None  # the paper and its table; None for a study of ours
+    n: int
+    mean: float
+    low: float
+    high: float
+    printed: float | None
+
+
+def pictures(papers: Sequence[Paper], records: Mapping[str, StudyRecords]) -> dict[str, str]:
+    """File name -> SVG, for each imbalanced task of which a published number has been run again."""
+    by_task: dict[tuple[str, str, float], list[StudyRecords]] = {}
+    for study in records.values():
+        task = study.methods[study.baseline]["task"]
+        if task.get("imbalance") and study.metric in ("accuracy", "balanced_accuracy"):
+            by_task.setdefault((task["name"], task["imbalance"], task["ratio"]), []).append(study)
+    drawn = {}
+    for (name, imbalance, ratio), studies in by_task.items():
+        rows = sorted(rows_of(studies, papers), key=lambda row: -row.mean)
+        if any(row.printed is not None for row in rows):
+            title = f"{name}, {imbalance.replace('_', '-')}, ratio {ratio:g}"
+            drawn[f"{name}_{imbalance}_ratio{ratio:g}.svg"] = picture(title, rows)
+    return drawn
+
+
+def rows_of(studies: Iterable[StudyRecords], papers: Iterable[Paper]) -> list[Row]:
+    """The methods of these studies that have runs enough for an interval worth looking at."""
+    cells = {
+        (cell.study, cell.method): (f"{paper.name}, {cell.table}", cell.value)
+        for paper in papers
+        for cell in paper.cells
+        if cell.metric in ("accuracy", "error")
+    }
+    rows = []
+    for study in studies:
+        for method in study.methods:
+            scores = study.shown_scores(method)
+            if len(scores) >= FEWEST:
+                source, printed = cells.get((study.name, method), (None, None))
+                mean = sum(scores) / len(scores)
+                rows.append(Row(method, source, len(scores), mean, *mean_interval(scores), printed))
+    return rows
+
+
+def picture(title: str, rows: Sequence[Row]) -> str:
+    """Rows from top to bottom as given."""
+    bottom = TOP + ROW * len(rows)
+    values = [v for row in rows for v in (row.mean, row.low, row.high, row.printed) if v is not None]
+    x = Scale(*limits(values), LEFT, RIGHT)
+    parts = [
+        tag("style", Markup(STYLE)),
+        tag("rect", class_="page", width="100%", height="100%", rx=8),
+        tag("text", title, class_="title", x=16, y=26),
+        tag("text", "Test accuracy after the last epoch, in %", class_="muted", x=LEFT, y=26),
+        *_legend(),
+    ]
+    for tick in x.ticks(6):
+        parts.append(line(x(tick), TOP - 6, x(tick), bottom, "grid"))
+        parts.append(tag("text", number(tick, 0), class_="muted", x=x(tick), y=bottom + 16, text_anchor="middle"))
+    parts += [_row(row, x, TOP + ROW * (i + 0.5)) for i, row in enumerate(rows)]
+    said = "; ".join(f"{row.method}: {_words(row)}" for row in rows)
+    return str(drawing(WIDTH, bottom + 28, f"{title}. {said}", parts, xmlns="http://www.w3.org/2000/svg")) + "\n"
+
+
+def _legend() -> list[Markup]:
+    return [
+        tag("circle", class_="dot", cx=LEFT + 4, cy=41.0, r=4.5),
+        tag("text", "here, with its 95 % interval", class_="muted", x=LEFT + 14, y=45),
+        _diamond(LEFT + 200, 41.0),
+        tag("text", "as published", class_="muted", x=LEFT + 212, y=45),
+    ]
+
+
+def _diamond(x: float, y: float) -> Markup:
+    return tag("path", class_="printed", d=path([(x, y - 5.5), (x + 5.5, y), (x, y + 5.5), (x - 5.5, y)]) + "Z")
+
+
+def _row(row: Row, x: Scale, y: float) -> Markup:
+    parts = [
+        tag("text", cut(row.method, 26), x=16, y=y + 4.5),
+        tag(
+            "text", cut(row.source or "a study of ours", 40), class_="muted", x=LEFT - 14, y=y + 4.5, text_anchor="end"
+        ),
+        tag("path", class_="bar", d=path([(x(row.low), y), (x(row.high), y)])),
+        tag("circle", class_="dot", cx=x(row.mean), cy=y, r=4.5),
+    ]
+    if row.printed is not None:
+        parts.append(_diamond(x(row.printed), y))
+    parts.append(tag("text", _words(row), class_="muted", x=RIGHT + 16, y=y + 4.5))
+    return tag("g", *parts, class_="paper" if row.source else "own")
+
+
+def _words(row: Row) -> str:
+    here = f"{number(row.mean)} [{number(row.low)}, {number(row.high)}], n = {row.n}"
+    return here if row.printed is None else f"{here}; published {number(row.printed)}"

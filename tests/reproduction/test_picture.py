@@ -1,0 +1,70 @@
+"""The picture of a task: its rows are those of the records, its marks stand where their numbers are."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from equipoise.reproduction.picture import Row, picture, pictures
+from equipoise.reproduction.published import Cell, Paper
+from equipoise.reproduction.records import RunRecord, StudyRecords
+
+TASK = {"name": "cifar10", "imbalance": "long_tailed", "ratio": 100.0}
+
+
+def records(name: str, scores: dict[str, list[float]], task: dict = TASK) -> StudyRecords:
+    runs = tuple(
+        RunRecord(method, seed, f"{name}{method}{seed}", "", {"accuracy": score}, 1, 1.0, "2026-01-01", "cpu", {})
+        for method, of_method in scores.items()
+        for seed, score in enumerate(of_method)
+    )
+    return StudyRecords(name, "?", next(iter(scores)), "accuracy", {m: {"task": task} for m in scores}, runs)
+
+
+def paper(*cells: Cell) -> Paper:
+    return Paper("A paper", "paper", "", cells)
+
+
+def cell(study: str, method: str, printed: str, metric: str = "error") -> Cell:
+    return Cell("table 1", study, method, metric, printed, "")
+
+
+def texts(svg: str) -> list[str]:
+    return re.findall(r"<text[^>]*>([^<]*)</text>", svg)
+
+
+def test_all_studies_of_a_task_are_in_one_picture_best_first():
+    first = records("first", {"plain": [0.70, 0.72, 0.74], "focal": [0.60, 0.61]})
+    second = records("second", {"best": [0.80, 0.81, 0.82]})
+    drawn = pictures([paper(cell("first", "plain", "29.64"))], {"first": first, "second": second})
+    (svg,) = drawn.values()
+    assert list(drawn) == ["cifar10_long_tailed_ratio100.svg"]
+    said = texts(svg)
+    assert said.index("best") < said.index("plain") and "focal" not in said  # two runs have no interval to speak of
+    # s = 0.02, t = 4.303: 72 ± 4.303 · 2 / √3
+    assert "72.0 [67.0, 77.0], n = 3; published 70.4" in said
+    assert "A paper, table 1" in said and "a study of ours" in said
+
+
+@pytest.mark.parametrize(
+    ("task", "cells"),
+    [(TASK, []), (TASK, [cell("first", "plain", "3.1", "gain in accuracy")]), ({"name": "cifar10"}, [])],
+    ids=["nothing is published", "gains only", "balanced data"],
+)
+def test_without_published_accuracies_there_is_no_picture(task, cells):
+    assert not pictures([paper(*cells)], {"first": records("first", {"plain": [0.7, 0.7, 0.8]}, task)})
+
+
+def test_marks_stand_where_the_axis_says():
+    svg = picture("t", [Row("a", None, 3, 70.0, 69.0, 71.0, 80.0), Row("b", None, 3, 80.0, 79.0, 81.0, None)])
+    ticks = {text: float(x) for x, text in re.findall(r'<text class="muted" x="([\d.]+)"[^>]*>(\d+)</text>', svg)}
+    dots = [float(x) for x in re.findall(r'class="dot" cx="([\d.]+)"', svg)][1:]  # the first is the legend's
+    assert dots == pytest.approx([ticks["70"], ticks["80"]], abs=0.02)
+    diamond = re.findall(r'class="printed" d="M([\d.]+),', svg)[1]
+    assert float(diamond) == pytest.approx(ticks["80"], abs=0.02)
+
+
+def test_names_are_text_and_the_repository_has_the_picture():
+    svg = picture("t", [Row("<script>x</script>", None, 3, 1.0, 0.5, 1.5, None)])
+    assert "<script>" not in svg and "&lt;script&gt;" in svg
+    assert list((Path(__file__).parents[2] / "docs" / "results" / "tables").glob("*.svg"))
