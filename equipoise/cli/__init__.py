@@ -12,7 +12,7 @@ import sys
 from ..core import EquipoiseError
 
 # they add their commands, in the order of --help
-from . import audit, board, combine, compare, deploy, explain, improve, reproduce, results, run, tune  # noqa: F401
+from . import audit, board, combine, compare, deploy, explain, improve, reproduce, results, run, shards, tune  # noqa: F401
 from .app import app
 from .errors import refuse, told
 

@@ -36,6 +36,10 @@ from .notes import data_notes
 from .on_disk import OnDisk, write_images
 from .place import placed_near, placeless
 from .ragged import Ragged
+from .shards.dataset import ShardDataset
+from .shards.images import ShardImages
+from .shards.index import ShardIndex, read_index
+from .shards.write import index_shards, write_shards
 from .sources import Source, data_folders
 from .sources._tiered_pickles import unpack_tiered_imagenet
 from .split import split_by_class, split_by_group
@@ -58,6 +62,9 @@ __all__ = [
     "Ragged",
     "ResizedCrop",
     "Rotation",
+    "ShardDataset",
+    "ShardImages",
+    "ShardIndex",
     "Source",
     "Split",
     "Task",
@@ -75,6 +82,7 @@ __all__ = [
     "draw",
     "forget_cached",
     "imagenet_c_folders",
+    "index_shards",
     "keep_set",
     "load_further",
     "load_task",
@@ -82,6 +90,7 @@ __all__ = [
     "normalize",
     "placed_near",
     "placeless",
+    "read_index",
     "resize",
     "resized_crop",
     "rotate",
@@ -90,4 +99,5 @@ __all__ = [
     "step_counts",
     "unpack_tiered_imagenet",
     "write_images",
+    "write_shards",
 ]

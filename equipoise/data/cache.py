@@ -38,7 +38,7 @@ def cached_source(folder: Path, read: Callable[[], Source]) -> Source:
     with _locked(folder.with_name(f"{folder.name}.lock")):
         if not folder.exists():
             source = read()
-            if source.nbytes < WORTH_SHARING:
+            if source.streamed or source.nbytes < WORTH_SHARING:
                 return source.in_memory()
             _write(folder, source)
         # mapped before the lock is free: afterwards the files may go

@@ -17,7 +17,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,6 +46,7 @@ TURNS: dict[Any, str] = {
     7: "TRANSVERSE",
     8: "ROTATE_90",
 }
+SIDEWAYS = (5, 6, 7, 8)  # those that change height and width for each other
 _PHOTOMETRIC, _WHITE_IS_ZERO = 262, 0  # the tag of a TIFF that tells negatives
 
 
@@ -61,24 +62,45 @@ def read_image(path: Path, frame: Frame, digest: bytes | None = None) -> NDArray
     content = read_content(path)
     if digest is not None and hashlib.sha256(content).digest() != digest:
         raise ValueError("it has changed since the folder was looked through; start again when nothing writes there")
+    return decoded(content, frame)
+
+
+def decoded(content: bytes, frame: Frame) -> NDArray[np.uint8]:
+    """Pixels (h, w, 3) of an image file's content, as `frame` keeps them; raises ValueError, with the reason alone."""
     with opened(content) as image:
         return pixels_of(image, frame)
 
 
+def upright_sides(content: bytes) -> tuple[int, int]:
+    """Height and width of an image file's content, turned as its camera says; only its head is read."""
+    with opened(content) as image:
+        width, height = image.size
+        return (width, height) if _orientation(image) in SIDEWAYS else (height, width)
+
+
 def read_content(path: Path) -> bytes:
     """All of a regular file that is not too large; raises ValueError, with the reason alone."""
+    with open_regular(path) as file:
+        size = os.fstat(file.fileno()).st_size
+        if size > MAX_BYTES:
+            raise ValueError(f"it has {size:,} bytes, more than the {MAX_BYTES:,} that are read")
+        try:
+            return file.read()
+        except OSError as error:
+            raise ValueError(error.strerror or str(error)) from None
+
+
+def open_regular(path: Path) -> BinaryIO:
+    """A regular file, opened to be read; raises ValueError, with the reason alone."""
     try:
         # a pipe in place of the file must not be waited for
         descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
-        with open(descriptor, "rb") as file:
-            found = os.fstat(descriptor)
-            if not stat.S_ISREG(found.st_mode):
-                raise ValueError("it is not a regular file")
-            if found.st_size > MAX_BYTES:
-                raise ValueError(f"it has {found.st_size:,} bytes, more than the {MAX_BYTES:,} that are read")
-            return file.read()
     except OSError as error:
         raise ValueError(error.strerror or str(error)) from None
+    if stat.S_ISREG(os.fstat(descriptor).st_mode):
+        return open(descriptor, "rb")
+    os.close(descriptor)
+    raise ValueError("it is not a regular file")
 
 
 @contextmanager
@@ -230,12 +252,15 @@ def _strips(height: int, width: int) -> Iterator[slice]:
 
 def _upright(image: Any, noted: Any) -> Any:
     """Turned and mirrored as the camera says; `noted` is what has its notes."""
-    try:
-        orientation = noted.getexif().get(ORIENTATION)
-    except Exception:  # notes that cannot be read turn nothing, here as in any viewer
-        orientation = None
-    way = TURNS.get(orientation)
+    way = TURNS.get(_orientation(noted))
     return image.transpose(getattr(import_pillow().Transpose, way)) if way else image
+
+
+def _orientation(noted: Any) -> Any:
+    try:
+        return noted.getexif().get(ORIENTATION)
+    except Exception:  # notes that cannot be read turn nothing, here as in any viewer
+        return None
 
 
 def _in_colour(image: Any) -> Any:

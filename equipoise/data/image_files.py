@@ -38,10 +38,14 @@ class ImageFiles:
 
     @property
     def shape(self) -> torch.Size:
-        return torch.Size((len(self.paths), 3, self.frame.size, self.frame.size))
+        return torch.Size((len(self), 3, self.frame.size, self.frame.size))
 
     def __len__(self) -> int:
         return len(self.paths)
+
+    def place(self, row: int) -> Path:
+        """Where an image lies, as a message says it."""
+        return self.paths[row]
 
     def numel(self) -> int:
         """Bytes that the images take once they are decoded; of whole ones, as if they were square."""
@@ -123,7 +127,7 @@ class ImageFiles:
     ) -> tuple[list[NDArray[np.uint8]], list[Failure]]:
         """The images that were found from row `start` on, and what could not be read."""
         images = [image for image in found if not isinstance(image, str)]
-        return images, [(self.paths[start + i], why) for i, why in enumerate(found) if isinstance(why, str)]
+        return images, [(self.place(start + i), why) for i, why in enumerate(found) if isinstance(why, str)]
 
     def _read(self, row: int) -> NDArray[np.uint8] | str:
         """The image, or why it cannot be read."""

@@ -192,10 +192,10 @@ def keep_set(name: str, content: str, cache: Path, most: int) -> Path | None:
     """A copy of the whole set in a folder below `cache`, for machines that have not got its files.
 
     Where such a copy lies below the `cache` of `load_task`, nothing else is looked for. None where the images take
-    more than `most` bytes.
+    more than `most` bytes, or are streamed.
     """
     source, folder = _opened(name, None, content), cache / _copy_of(name, content)
-    if source.nbytes > most:
+    if source.streamed or source.nbytes > most:
         return None
     keep_source(folder, lambda: source)
     return folder

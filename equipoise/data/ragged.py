@@ -114,11 +114,7 @@ class Ragged:
     def largest_box(self, aspect: tuple[float, float]) -> tuple[int, int]:
         """A height and a width that no box with an allowed aspect (width : height) in any of the images exceeds."""
         if aspect not in self._largest:
-            heights, widths = self.table[:, 1:].double().unbind(1)
-            # sides are rounded, so that a box may be a little off its aspect
-            height = ((widths + 1) / aspect[0] + 1).minimum(heights)
-            width = ((heights + 1) * aspect[1] + 1).minimum(widths)
-            self._largest[aspect] = (math.ceil(height.max()), math.ceil(width.max())) if len(self) else (1, 1)
+            self._largest[aspect] = largest_box(self.table[:, 1:], aspect)
         return self._largest[aspect]
 
     @cached_property
@@ -127,6 +123,17 @@ class Ragged:
             return 1.0
         heights, widths = self.table[:, 1], self.table[:, 2]
         return max(float(_middle(*sides, self.frame).step.max()) for sides in ((heights, widths), (widths, heights)))
+
+
+def largest_box(sides: Tensor, aspect: tuple[float, float]) -> tuple[int, int]:
+    """A height and a width that no box with an allowed aspect in images of these sides (n, 2) exceeds."""
+    if not len(sides):
+        return 1, 1
+    heights, widths = sides.double().unbind(1)
+    # sides are rounded, so that a box may be a little off its aspect
+    height = ((widths + 1) / aspect[0] + 1).minimum(heights)
+    width = ((heights + 1) * aspect[1] + 1).minimum(widths)
+    return math.ceil(height.max()), math.ceil(width.max())
 
 
 def _middle(side: Tensor, other: Tensor, frame: Frame) -> Axis:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeGuard
 
 import torch
 from torch import Tensor
@@ -16,6 +16,9 @@ from .frame import Frame
 from .image_files import ImageFiles
 from .on_disk import OnDisk
 from .ragged import Ragged
+from .shards.images import ShardImages
+
+SCALE_IMAGES = 4_096  # that mean and standard deviation of images that are streamed are taken of
 
 Images = Tensor | OnDisk | ImageFiles | Ragged | Features
 
@@ -24,7 +27,12 @@ def at_hand(images: Images, device: torch.device) -> bool:
     """Whether a batch of them is made on `device` in one go, without a loader."""
     if isinstance(images, Ragged | Features):
         return images.device == indexed(device)
-    return isinstance(images, Tensor) or (isinstance(images, OnDisk) and device.type == "cpu")
+    return isinstance(images, Tensor) or (isinstance(images, OnDisk | ShardImages) and device.type == "cpu")
+
+
+def streamed(images: Images) -> TypeGuard[ShardImages]:
+    """Whether they stay where they are, and are decoded whenever they are read."""
+    return isinstance(images, ShardImages) and images.stream
 
 
 def frame_of(images: Images) -> Frame | None:
@@ -55,8 +63,10 @@ class Split:
         return Split(images, self.labels.to(device))
 
     def in_memory(self) -> Split:
-        """The same with all images read."""
-        return Split(self.images if isinstance(self.images, Tensor) else self.images.in_memory(), self.labels)
+        """The same with all images read, unless they are streamed."""
+        if isinstance(self.images, Tensor) or streamed(self.images):
+            return self
+        return Split(self.images.in_memory(), self.labels)
 
     def dense(self) -> Split:
         """The same with all images read, as a tensor: of images that are kept whole, the test views."""
@@ -100,8 +110,15 @@ class Task:
 
     @cached_property
     def mean_std(self) -> tuple[Tensor, Tensor]:
-        """Mean and standard deviation of each channel of the training images (test views), on the scale 0 to 1."""
-        return channel_mean_std(self.train.images.split(1024))
+        """Mean and standard deviation of each channel of the training images (test views), on the scale 0 to 1.
+
+        Of images that are streamed, some from all over the set stand for all.
+        """
+        images = self.train.images
+        if streamed(images):
+            rows = torch.linspace(0, len(images) - 1, min(len(images), SCALE_IMAGES), dtype=torch.float64)
+            images = images.take(rows.round().long())
+        return channel_mean_std(images.split(1024))
 
     def facts(self) -> dict[str, Any]:
         """What methods may ask for by argument name."""

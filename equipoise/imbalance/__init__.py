@@ -9,6 +9,7 @@ from .samplers.class_balanced import ClassBalancedSampler
 from .samplers.distributed import DistributedWeightedSampler
 from .samplers.non_iid import NonIIDSampler
 from .samplers.progressive import ProgressiveSampler
+from .samplers.shard_by_shard import ShardSampler, shard_by_shard
 from .samplers.square_root import SquareRootSampler
 from .samplers.target_ratio import TargetRatioSampler
 from .samplers.uniform import UniformSampler
@@ -27,6 +28,7 @@ __all__ = [
     "Posthoc",
     "ProgressiveSampler",
     "Sampler",
+    "ShardSampler",
     "SquareRootSampler",
     "TargetRatioSampler",
     "TauNorm",
@@ -40,5 +42,6 @@ __all__ = [
     "fit_temperature",
     "inverse_frequency_weights",
     "logit_adjustment",
+    "shard_by_shard",
     "tau_normalize",
 ]

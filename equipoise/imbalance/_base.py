@@ -66,6 +66,8 @@ class Sampler(DistributedSampler[int]):
     sampler splits its indices itself.
     """
 
+    composes_batches = False  # whether which samples follow each other is what it is for
+
     def __init__(self, labels: Any, *, seed: int = 0, rank: int | None = None, num_replicas: int | None = None) -> None:
         # not DistributedSampler's: it asks for a process group at once, and Lightning makes one later
         self.labels = torch.as_tensor(labels, device=home(labels)).long()

@@ -13,6 +13,9 @@ from torch import Tensor
 
 from ..core import Batch, EquipoiseError, Spec
 from ..data import Features, Task, crops_of, normalize
+from ..data.task import streamed
+from ..imbalance import shard_by_shard
+from ..imbalance.samplers.shard_by_shard import WINDOW
 from ..mixing import Mixed, MixPlan
 from ..models import FreshHead, FrozenBody, Network, create_model
 from ..models.create import head_factory
@@ -248,10 +251,18 @@ class Run:
             self.second_stage.freeze(self.network)
         self.loss_sum.zero_()
         self.team.begin_epoch(self.streams, number)
-        self.order.copy_(self._mine(self.sampler.order(self.streams["order"], number / self.plan.epochs)))
+        self.order.copy_(self._mine(self._drawn(number / self.plan.epochs)))
         self.feed.start_epoch(self.order, self.streams["augment"])
         if self.procedure is not None:
             self.procedure.start_epoch(self, number)
+
+    def _drawn(self, progress: float) -> Tensor:
+        """The order of the next epoch: the sampler's, and of images that are streamed, shard by shard."""
+        stream, images = self.streams["order"], self.task.train.images
+        order: Tensor = self.sampler.order(stream, progress)
+        if streamed(images) and not self.sampler.composes_batches:
+            return shard_by_shard(order, images.shard_numbers, WINDOW, stream)
+        return order
 
     def _mine(self, order: Tensor) -> Tensor:
         """Of the order of an epoch, the samples that are this process's."""

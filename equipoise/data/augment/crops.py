@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from ..ragged import Ragged
+from ..shards.images import ShardImages
 from ..task import Images
 from ._base import Augment
 from .resized_crop import ResizedCrop
@@ -17,7 +18,7 @@ from .resized_crop import ResizedCrop
 class Crops:
     """The crop that an augmentation begins with, out of these whole images."""
 
-    images: Ragged
+    images: Ragged | ShardImages
     crop: ResizedCrop
 
     @property
@@ -38,7 +39,9 @@ class Crops:
 def crops_of(images: Images, augment: Augment) -> Crops | None:
     """The crops that an augmentation begins with, where it does and images are kept whole."""
     crop = augment.crop
-    return Crops(images, crop) if crop is not None and isinstance(images, Ragged) else None
+    if crop is None or not (isinstance(images, Ragged) or (isinstance(images, ShardImages) and images.frame.whole)):
+        return None
+    return Crops(images, crop)
 
 
 def augmented(augment: Augment, images: Images, index: Tensor, generator: torch.Generator | None = None) -> Tensor:

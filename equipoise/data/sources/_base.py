@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from ...core import EquipoiseError
 from ..content import content_of_tensors
 from ..image_files import each_read
-from ..task import Split
+from ..task import Split, streamed
 
 
 @dataclass(frozen=True)
@@ -52,8 +52,13 @@ class Source:
         """Memory that all images take."""
         return sum(split.images.numel() for split in self.splits.values())
 
+    @property
+    def streamed(self) -> bool:
+        """Whether images stay where they are, and are decoded whenever they are read."""
+        return streamed(self.train.images)
+
     def in_memory(self) -> Source:
-        """The same with all images read."""
+        """The same with all images read, unless they are streamed."""
         train, test, *valid = each_read([split.in_memory for split in self.splits.values()])
         return replace(self, train=train, test=test, valid=valid[0] if valid else None)
 

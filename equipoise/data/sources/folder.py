@@ -66,26 +66,25 @@ def folder(
     Reference: none.
     """
     frame = Frame(size, resize, keep)
-    if not isinstance(path, str) or len(path) > 4_096:  # what Linux takes
-        raise ValueError(f"path must be text of at most 4,096 characters, not {shown(path)}")
+    check_path(path)
     for name, text in (("group", group), ("groups", groups), ("leave_out", leave_out)):
         if not (text is None or isinstance(text, str)):
             raise ValueError(f"{name} must be text, not {shown(text)}")
     if group is not None:
         compiled(group)
-    base = _located(Path(path).expanduser(), root).resolve()
-    listing = None if groups is None else _located(Path(groups).expanduser(), root, "file")
+    base = located(Path(path).expanduser(), root).resolve()
+    listing = None if groups is None else located(Path(groups).expanduser(), root, "file")
     parts = parts_of(base)
-    names = _class_names(parts["train"], base)
+    names = class_names_of(parts["train"], base)
     files = {part: files_of_classes(place, base, names) for part, place in parts.items()}
     if leave_out is not None:
-        unwanted = named_in(_located(Path(leave_out).expanduser(), root, "file"))
+        unwanted = named_in(located(Path(leave_out).expanduser(), root, "file"))
         files = {part: _without(of_part, unwanted, base) for part, of_part in files.items()}
     together = None
     if group is not None or listing is not None:
         together = groups_of([_name(file, base) for file in files["train"][0]], group, listing)
     if "test" not in files:
-        rest, held_out = _held_out(files["train"][1], len(names), together)
+        rest, held_out = held_out_of_train(files["train"][1], len(names), together)
         if not sum(map(len, held_out)) and together is not None:
             raise DataError(
                 f"the groups of {visible(base)} leave nothing to test on: no class has more than one; make them "
@@ -96,15 +95,26 @@ def folder(
     return source_of_files(base, files, names, frame, groups=together)
 
 
-def _located(path: Path, root: str | Path | None, kind: str = "folder") -> Path:
+def check_path(path: object) -> None:
+    """Refuse what is no path, before it is looked for."""
+    if not isinstance(path, str) or len(path) > 4_096:  # what Linux takes
+        raise ValueError(f"path must be text of at most 4,096 characters, not {shown(path)}")
+
+
+def located(path: Path, root: str | Path | None, kind: str = "folder") -> Path:
+    """Where a folder of classes, a CSV "file" or a folder of "shards" is, of the places where it may be."""
     places = [parent / path for parent in ([] if root is not None else [Path.cwd()]) + [*data_folders(root)]]
-    is_there = os.path.isdir if kind == "folder" else os.path.isfile  # Path's raise where a name is too long
+    is_there = os.path.isfile if kind == "file" else os.path.isdir  # Path's raise where a name is too long
     for place in places:
         if is_there(place):
             return place
     tried = listed([str(place) for place in dict.fromkeys(places)])
-    what = {"folder": "folder that holds one folder a class", "file": "CSV file of paths"}[kind]
-    raise DataError(f"{visible(path)} is not a {kind}; give the {what}. Looked for {tried}.")
+    what, wanted = {
+        "folder": ("folder", "folder that holds one folder a class"),
+        "file": ("file", "CSV file of paths"),
+        "shards": ("folder", "folder that 'equipoise shards' wrote"),
+    }[kind]
+    raise DataError(f"{visible(path)} is not a {what}; give the {wanted}. Looked for {tried}.")
 
 
 def _without(files: Files, unwanted: Container[str], base: Path) -> Files:
@@ -134,7 +144,7 @@ def parts_of(base: Path) -> dict[str, Path]:
     return {part: base / name for name, part in named.items()}
 
 
-def _class_names(place: Path, base: Path) -> tuple[str, ...]:
+def class_names_of(place: Path, base: Path) -> tuple[str, ...]:
     names = tuple(subfolders(place, base))
     if len(names) < 2:
         count = "1 folder" if len(names) == 1 else f"{len(names)} folders"
@@ -142,7 +152,9 @@ def _class_names(place: Path, base: Path) -> tuple[str, ...]:
     return names
 
 
-def _held_out(labels: NDArray[np.int64], num_classes: int, groups: NDArray[np.int64] | None) -> tuple[Pools, Pools]:
+def held_out_of_train(
+    labels: NDArray[np.int64], num_classes: int, groups: NDArray[np.int64] | None = None
+) -> tuple[Pools, Pools]:
     """Indices of training and test images of each class, where there is no test folder."""
     if groups is None:
         held_out, rest = split_by_class(labels, num_classes, TEST_SHARE, TEST_SEED)

@@ -32,7 +32,7 @@ class ClassSampler(Sampler):
         shuffled = torch.randperm(len(sample_class), generator=generator, device=generator.device)
         samples = shuffled[sample_class[shuffled].argsort(stable=True)]  # class by class, in random order within
         first = counts.cumsum(0) - counts
-        turn = _occurrence(place_class)
+        turn = occurrence(place_class)
         return samples[first[place_class] + turn % counts[place_class]]
 
 
@@ -98,7 +98,7 @@ def quotas(shares: Tensor, n: int, generator: torch.Generator) -> Tensor:
     return (edges + offset).floor().long().diff(prepend=edges.new_zeros(1).long())
 
 
-def _occurrence(classes: Tensor) -> Tensor:
+def occurrence(classes: Tensor) -> Tensor:
     """How many earlier entries have the same class: (0, 1, 0, 0) -> (0, 0, 1, 2)."""
     by_class = classes.argsort(stable=True)
     ordered = classes[by_class]

@@ -38,6 +38,8 @@ class NonIIDSampler(ClassSampler):
     Reference: Summers, Dinneen. Four Things Everyone Should Know to Improve Batch Normalization. ICLR 2020.
     """
 
+    composes_batches = True
+
     def __init__(
         self,
         labels: Any,

@@ -1,0 +1,1 @@
+"""Shards: images and labels in tar files as WebDataset has them, with an index of what lies where."""
