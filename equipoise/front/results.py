@@ -14,7 +14,7 @@ from ..analysis import Verdict
 from ..core import EquipoiseError, known
 from ..core.tables import frame, html_table
 from ..deploy import TrainedModel
-from ..report import Collected, Estimate, Method, collect, ranked_table, still_to_do, write_report
+from ..report import Collected, Estimate, Method, collect, failure_notes, ranked_table, still_to_do, write_report
 from ..store import Store
 from ..study import TrainedNetwork, best_device, trained_network
 from .audited import note_audit
@@ -120,10 +120,10 @@ class Results:
         return methods[known("method", name, methods)]
 
     def __repr__(self) -> str:
-        return "\n".join(self.collected.answer)
+        return "\n".join([*self.collected.answer, *failure_notes(self.collected)])
 
     def _repr_html_(self) -> str:
         table = ranked_table(self.collected)
         rows = [row.cells for _, rows in table.tiers() for row in rows]
-        answer = " ".join(map(escape, self.collected.answer))
+        answer = " ".join(map(escape, [*self.collected.answer, *failure_notes(self.collected)]))
         return f"<p>{answer}</p>" + html_table((column.title for column in table.columns), rows)

@@ -16,7 +16,7 @@ from .render.markdown import render_grid, render_markdown
 from .render.page import render_page
 from .render.paper import Grid, paper_table, table_by_ratio, table_csv
 from .render.tables import class_table, ranked_table, results_csv
-from .render.write import print_grid, print_verdict, terminal_table, write_by_ratio, write_report
+from .render.write import failure_notes, print_grid, print_verdict, terminal_table, write_by_ratio, write_report
 from .seal import seal_notes, still_to_do
 from .sections import SECTIONS, Section, sections_of
 from .status import Status, print_status, status_of
@@ -36,6 +36,7 @@ __all__ = [
     "class_table",
     "collect",
     "combine_studies",
+    "failure_notes",
     "make_board",
     "paper_table",
     "print_board",

@@ -7,12 +7,14 @@ import os
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 from rich.console import Console
 
 from equipoise.analysis import Verdict
 from equipoise.core import EquipoiseError
+from equipoise.front import Results
 from equipoise.report import (
     collect,
     print_grid,
@@ -31,6 +33,21 @@ def shown(results, width=120):
     text = io.StringIO()
     print_verdict(results, Console(file=text, width=width))
     return text.getvalue()
+
+
+def test_the_terminal_says_what_went_wrong_with_failed_runs(results):
+    assert "focal, seed 2 failed: FloatingPointError: the loss is <nan> at step 41\n" in shown(results)
+    (method,) = (method for method in results.methods if method.name == "focal")
+    failed = tuple(replace(run, state="failed", problem="it broke") for run in method.runs)
+    said = shown(replace(results, methods=(replace(method, runs=failed),)))
+    assert said.count(" failed: it broke\n") == 3 and "3 more runs failed; the report says why." in said
+
+
+def test_results_in_python_say_it_too(store, demo):
+    store.put(demo.record_of(*demo.MISSING), {"test": demo.simulated(*demo.MISSING)})
+    results = Results(store)
+    assert "\nfocal, seed 2 failed: FloatingPointError: the loss is <nan> at step 41" in repr(results)
+    assert "the loss is &lt;nan&gt; at step 41" in results._repr_html_()
 
 
 def test_writes_its_files(store):

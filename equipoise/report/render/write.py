@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from ...core.words import counted
 from ...store import Store
 from ..collect import collect
 from ..collected import Collected, Method
@@ -23,7 +24,9 @@ from .markdown import render_grid, render_markdown
 from .page import render_page
 from .paper import Grid, paper_table, table_by_ratio, table_csv
 from .tables import ranked_table, results_csv
-from .words import heading, interval, p_value, value
+from .words import heading, interval, last_line, p_value, value
+
+FAILURES_TOLD = 3  # below the verdict
 
 
 def write_report(store: Store, results: Collected | None = None) -> Path:
@@ -110,6 +113,14 @@ def _premises(results: Collected) -> Table:
     return table
 
 
+def failure_notes(results: Collected) -> list[str]:
+    """What went wrong with the first runs that failed or are damaged; the page has them all."""
+    first = results.failed[:FAILURES_TOLD]
+    notes = [f"{run.method}, seed {run.seed} failed: {last_line(run.problem)}" for run in first]
+    more = len(results.failed) - len(first)
+    return notes + ([f"{counted(more, 'more run')} failed; the report says why."] if more else [])
+
+
 def print_verdict(results: Collected, console: Console) -> None:
     """Question, ranked table, the verdict's sentences, and what they take for granted."""
     console.print(Text(results.question, style="bold"))
@@ -117,7 +128,7 @@ def print_verdict(results: Collected, console: Console) -> None:
     console.print(terminal_table(results))
     console.print()
     notes = (*data_notes(results), *seal_notes(results.opened, results.rounds))
-    for sentence in (*results.verdict.sentences(), *notes):
+    for sentence in (*results.verdict.sentences(), *failure_notes(results), *notes):
         console.print(Text(f"• {sentence}"))
     console.print()
     console.print(_premises(results))
