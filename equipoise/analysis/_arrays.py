@@ -69,8 +69,8 @@ def logits_and_labels(logits: Array, labels: Array) -> tuple[Any, Any]:
 def _looked_at(logits: Tensor, labels: Tensor, name: str) -> tuple[Tensor, float, float]:
     """The labels, and the least and the largest of all logits."""
     y = same_samples(logits, labels, name)
-    found = torch.stack([double(value) for value in (*logits.aminmax(), *y.aminmax())])
-    low, high, first, last = found.tolist()
+    extremes = torch.stack([double(value) for value in (*logits.aminmax(), *y.aminmax())])
+    low, high, first, last = extremes.tolist()
     refuse_outside("labels", int(first), int(last), logits.shape[1])
     if not (math.isfinite(low) and math.isfinite(high)):
         refuse_not_finite(name, int(not_finite(logits.amax(dim=1))), len(y))

@@ -26,7 +26,7 @@ def board(
     from ..front import board as make
     from ..report import print_board
 
-    found = make(*folders)
-    page = found.report(out)
-    print_board(found.board, console)
+    results = make(*folders)
+    page = results.report(out)
+    print_board(results.board, console)
     console.print(f"\nBoard: [bold]{escape(str(page))}[/]", soft_wrap=True)

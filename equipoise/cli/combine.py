@@ -30,7 +30,7 @@ def combine(
     from ..front import combine as combine_results
     from ..report import print_combined
 
-    found = combine_results(*studies, baseline=baseline, peek=peek)
-    page = found.report(out)
-    print_combined(found.combination, console)
+    results = combine_results(*studies, baseline=baseline, peek=peek)
+    page = results.report(out)
+    print_combined(results.combination, console)
     console.print(f"\nReport: [bold]{escape(str(page))}[/]", soft_wrap=True)

@@ -34,7 +34,7 @@ def compare(
     from ..study import OnTerminal
 
     with told_how_to_go_on(lambda: "Stopped; finished runs are kept."):
-        found = compare_methods(
+        comparison = compare_methods(
             folder,
             minutes,
             out,
@@ -45,7 +45,7 @@ def compare(
             address=address,
             listener=OnTerminal(console),
         )
-    show_report(found.results)
-    console.print(f"{found.model.description.promise}\n")
-    model = escape(str(found.folder / "model"))
+    show_report(comparison.results)
+    console.print(f"{comparison.model.description.promise}\n")
+    model = escape(str(comparison.folder / "model"))
     console.print(f"Model:  [bold]{model}[/], to be used with 'equipoise predict {model} IMAGES'", soft_wrap=True)

@@ -62,14 +62,14 @@ def predict(
 
     known("format", form, FORMATS)
     used = _opened(model, method, seed, device, peek)
-    weights, found = used.prior(prior), find_images(images)
-    if not found.paths and not found.problems:
+    weights, files = used.prior(prior), find_images(images)
+    if not files.paths and not files.problems:
         raise EquipoiseError(f"there are no images in {', '.join(map(str, images))}")
     warnings.filterwarnings("ignore", module="PIL")  # of what is then read all the same or refused
     total, failed = 0, []
     with _written(out) as file:
         writer = Writer(file, form, min(top, len(used.class_names)))
-        for part in predicted_parts(used, found, weights):
+        for part in predicted_parts(used, files, weights):
             writer.write(part.rows(top))
             total += len(part)
             failed += [f"{name}: {why}" for name, why in zip(part.images, part.errors, strict=True) if why is not None]

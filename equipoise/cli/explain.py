@@ -113,12 +113,13 @@ def norms(
 
     network = create_model(model, 10)
     count = sum(is_norm(module) for module in network.modules())
-    found = unshielded_affine(network, torch.randn(2, 3, size, size))
+    unshielded = unshielded_affine(network, torch.randn(2, 3, size, size))
     console.print(
-        f"{escape(model)} has {counted(count, 'norm')}; from {len(found)} a path to the output crosses no other norm:"
+        f"{escape(model)} has {counted(count, 'norm')}; "
+        f"from {len(unshielded)} a path to the output crosses no other norm:"
     )
-    console.print(f"  {escape(', '.join(found) or 'none')}\n")
-    advice = advise_norm(batch_size, residual=len(found) > count / 4)
+    console.print(f"  {escape(', '.join(unshielded) or 'none')}\n")
+    advice = advise_norm(batch_size, residual=len(unshielded) > count / 4)
     console.print(f"For batches of {batch_size}, and a network that overfits, start from")
     console.print(f'  norm = "{escape(advice.norm)}"\n  affine_decay = {str(advice.affine_decay).lower()}')
     if advice.tune_example_weight:

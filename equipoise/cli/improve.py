@@ -75,7 +75,7 @@ def improve(
     shares = read_prior(prior, names, known_counts)
     with console.status("…") as status:
         images, prepared = asked.images_for(origin, data, names, size, resize, mean, std, batch_size)
-        found = improve_network(
+        improvement = improve_network(
             origin.network.to(best_device(device)),
             data,
             metric=metric,
@@ -87,21 +87,21 @@ def improve(
             seed=seed,
             say=status.update,
         )
-    folder = write_improvement(found, out or Path(f"{checkpoint.stem}_improved"), origin)
-    console.print(escape(str(found)), soft_wrap=True)
+    folder = write_improvement(improvement, out or Path(f"{checkpoint.stem}_improved"), origin)
+    console.print(escape(str(improvement)), soft_wrap=True)
     console.print(escape(prepared))
-    what = "The improved network" if found.helped else "The report alone"
+    what = "The improved network" if improvement.helped else "The report alone"
     console.print(f"\n{what}: [bold]{escape(str(folder))}[/]", soft_wrap=True)
-    if found.helped:
-        console.print(escape(_kept_model(found, origin, folder, data, known_counts)))
+    if improvement.helped:
+        console.print(escape(_kept_model(improvement, origin, folder, data, known_counts)))
 
 
-def _kept_model(found: Improvement, origin: Origin, folder: Path, data: Path, counts: list[int] | None) -> str:
+def _kept_model(improvement: Improvement, origin: Origin, folder: Path, data: Path, counts: list[int] | None) -> str:
     """Keep the network for 'equipoise predict' too, where that can be done; what came of it, in words."""
     from ..improvement.model import model_of
 
     try:
-        model = model_of(found, origin, data, counts).save(folder / "model")
+        model = model_of(improvement, origin, data, counts).save(folder / "model")
     except EquipoiseError as error:
         return f"It is no model for 'equipoise predict': {error}. {folder / 'use.py'} uses it."
     return f"'equipoise predict {model} IMAGES' and 'equipoise export {model}' use it."

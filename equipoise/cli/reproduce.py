@@ -83,8 +83,8 @@ def verify(
     places = Places(read_records(results / "records"), read_papers(published), studies)
     store = Store(out or Path("runs") / f"verify_{name.partition('/')[0]}")
     with told_how_to_go_on(lambda: "Stopped; what was trained is kept."):
-        found = verify_cell(name, places, store, How.on(device, workers), OnTerminal(console), runs)
-    for sentence in found.sentences():
+        verified = verify_cell(name, places, store, How.on(device, workers), OnTerminal(console), runs)
+    for sentence in verified.sentences():
         console.print(escape(sentence))
-    if not found.holds:
+    if not verified.holds:
         raise typer.Exit(1)

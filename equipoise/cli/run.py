@@ -217,6 +217,7 @@ def plan(
 
     asked, how = bound(Study.from_toml(study)), How.on(device, workers)
     store = Store(out or Path("runs") / asked.name)
-    found, times = find_spread(asked, store, spread, store_in(pilot) if pilot else None), RunTimes(store, how.device)
-    print_plan(asked, times, how.workers, found, console)
-    print_looks(asked, new_rounds(asked, Budget(max_runs)), times, how.workers, found, console)
+    spread_seen = find_spread(asked, store, spread, store_in(pilot) if pilot else None)
+    times = RunTimes(store, how.device)
+    print_plan(asked, times, how.workers, spread_seen, console)
+    print_looks(asked, new_rounds(asked, Budget(max_runs)), times, how.workers, spread_seen, console)

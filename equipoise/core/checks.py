@@ -94,8 +94,8 @@ def file_name(name: str, value: Any) -> str:
     title(name, value)
     strange = sorted({c for c in value if not is_in_file_names(c)})
     if strange or value.startswith("."):
-        found = "a dot in front" if value.startswith(".") else " ".join(strange)
-        raise ValueError(f"{name} may have letters, digits, spaces and . _ - + ( ), not {found}, as {shown(value)} has")
+        which = "a dot in front" if value.startswith(".") else " ".join(strange)
+        raise ValueError(f"{name} may have letters, digits, spaces and . _ - + ( ), not {which}, as {shown(value)} has")
     size = len(value.encode())
     if size > _LONGEST_FILE_NAME:
         raise ValueError(f"{name} is too long for a folder: {counted(size, 'byte')}, at most {_LONGEST_FILE_NAME}")

@@ -13,8 +13,8 @@ def exported(package: str, path: Iterable[str]) -> dict[str, Any]:
 
     Those whose names begin with an underscore are the package's own.
     """
-    found: dict[str, Any] = {}
+    names: dict[str, Any] = {}
     for name in sorted(m.name for m in pkgutil.iter_modules(path) if not m.name.startswith("_")):
         module = importlib.import_module(f"{package}.{name}")
-        found |= {each: getattr(module, each) for each in getattr(module, "__all__", ())}
-    return found
+        names |= {each: getattr(module, each) for each in getattr(module, "__all__", ())}
+    return names

@@ -189,8 +189,8 @@ def cards(kind: str | None = None) -> list[Card]:
 
 def card(name: str, kind: str | None = None) -> Card:
     """The entry called `name`; the error for an unknown name suggests the nearest one."""
-    found = {c.name: c for c in reversed(sorted(cards(kind), key=lambda c: list(KINDS).index(c.kind)))}
-    return found[known(kind or "method", name, found)]
+    by_name = {c.name: c for c in reversed(sorted(cards(kind), key=lambda c: list(KINDS).index(c.kind)))}
+    return by_name[known(kind or "method", name, by_name)]
 
 
 def signature_repr(obj: Any) -> str:

@@ -66,19 +66,19 @@ def find_images(places: Paths) -> Found:
     return Found(paths, problems)
 
 
-def predicted_parts(model: TrainedModel, found: Found, prior: Tensor | None = None) -> Iterator[Predictions]:
+def predicted_parts(model: TrainedModel, given: Found, prior: Tensor | None = None) -> Iterator[Predictions]:
     """What the model says of the files, a part at a time and in their order, and at the end what was no file."""
-    files, done = ImageFiles(found.paths, model.preprocessing.frame), 0
+    files, done = ImageFiles(given.paths, model.preprocessing.frame), 0
     for images, errors in files.readable(BATCH):
         probabilities = _unknown(len(errors), model)
         if len(images):
             readable = [why is None for why in errors]
             probabilities[readable] = model(model.preprocessing.of_files(images), prior).cpu().numpy()
-        names = tuple(str(path) for path in found.paths[done : done + len(errors)])
+        names = tuple(str(path) for path in given.paths[done : done + len(errors)])
         yield Predictions(names, model.class_names, probabilities, tuple(errors))
         done += len(errors)
-    if found.problems:
-        places, problems = zip(*found.problems, strict=True)
+    if given.problems:
+        places, problems = zip(*given.problems, strict=True)
         yield Predictions(tuple(map(str, places)), model.class_names, _unknown(len(places), model), problems)
 
 

@@ -72,9 +72,9 @@ def board(*folders: Path | str) -> BoardResults:
     studies: list[Collected] = []
     refused: list[Refused] = []
     for place in (place for folder in folders for place in study_folders(Path(folder))):
-        found = _collected(place)
-        studies += [found] if isinstance(found, Collected) else []
-        refused += [found] if isinstance(found, Refused) else []
+        collected = _collected(place)
+        studies += [collected] if isinstance(collected, Collected) else []
+        refused += [collected] if isinstance(collected, Refused) else []
     return BoardResults(make_board(studies, refused))
 
 

@@ -32,7 +32,7 @@ class CombinedResults:
                 "data_sets": len(method.effects),
                 **{name: getattr(method, name) for name in COLUMNS[2:]},
             }
-            for method in self.combination.found.methods
+            for method in self.combination.combined.methods
         ]
 
     @property
@@ -40,7 +40,7 @@ class CombinedResults:
         """A row for each method and data set: its difference to the baseline over paired seeds."""
         return [
             {"method": method.name, "data": e.data, "n": e.n, "mean": e.mean, "low": e.low, "high": e.high}
-            for method in self.combination.found.methods
+            for method in self.combination.combined.methods
             for e in method.effects
         ]
 
@@ -53,11 +53,11 @@ class CombinedResults:
         return write_combined(self.combination, Path(folder))
 
     def __repr__(self) -> str:
-        return "\n".join([*sentences(self.combination.found), *self.combination.notices])
+        return "\n".join([*sentences(self.combination.combined), *self.combination.notices])
 
     def _repr_html_(self) -> str:
         words = "".join(f"<p>{escape(visible(line))}</p>" for line in repr(self).split("\n"))
-        table = method_table(self.combination.found)
+        table = method_table(self.combination.combined)
         return words + html_table(table.header, table.rows)
 
 

@@ -13,10 +13,10 @@ def study_folders(path: Path) -> list[Path]:
     if not path.is_dir():
         what = "a file" if path.exists() else "not there"
         raise EquipoiseError(f"{path} is {what}; give folders that 'equipoise run' wrote, such as runs/demo")
-    found = [path] if _has_study(path) else sorted(folder for folder in path.iterdir() if _has_study(folder))
-    if not found:
+    folders = [path] if _has_study(path) else sorted(folder for folder in path.iterdir() if _has_study(folder))
+    if not folders:
         raise EquipoiseError(f"{path} holds no study, nor do the folders in it; 'equipoise run' makes one")
-    return found
+    return folders
 
 
 def _has_study(folder: Path) -> bool:

@@ -65,10 +65,10 @@ def best_method(collected: Collected) -> Method:
     """The first of the verdict's ranking that has a finished run."""
     methods = {method.name: method for method in collected.methods}
     ranked = [methods[result.name] for result in collected.verdict.methods]
-    found = next((method for method in ranked if any(run.finished for run in method.runs)), None)
-    if found is None:
+    best = next((method for method in ranked if any(run.finished for run in method.runs)), None)
+    if best is None:
         raise EquipoiseError(f"{collected.name} has no finished run, so there is no model in it: run the study first")
-    return found
+    return best
 
 
 def median_run(method: Method, metric: str) -> ReportedRun:
@@ -87,8 +87,8 @@ def median_run(method: Method, metric: str) -> ReportedRun:
 
 def _valid_score(run: ReportedRun, metric: str) -> float:
     """What the study is about, on validation data; balanced accuracy where its metric is known of test data alone."""
-    found = run.record.metrics if run.record else {}
-    value = found.get(f"valid_{metric}", found.get("valid_balanced_accuracy"))
+    metrics = run.record.metrics if run.record else {}
+    value = metrics.get(f"valid_{metric}", metrics.get("valid_balanced_accuracy"))
     return value if value is not None and math.isfinite(value) else 0.0
 
 

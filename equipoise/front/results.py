@@ -108,8 +108,8 @@ class Results:
         return write_report(self.store, self.collected)
 
     def _key(self, method: str, seed: int) -> str:
-        found = self._method(method)
-        runs = {run.seed: run for run in found.runs}
+        chosen = self._method(method)
+        runs = {run.seed: run for run in chosen.runs}
         if seed not in runs or not runs[seed].finished:
             there = ", ".join(str(s) for s, run in runs.items() if run.finished) or "none"
             raise EquipoiseError(f"{method} has no finished run with seed {seed}; finished: {there}")

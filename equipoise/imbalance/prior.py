@@ -58,13 +58,13 @@ def _from_text(text: str) -> Shares:
 
 
 def _pairs(text: str) -> dict[str, float]:
-    found = {}
+    pairs = {}
     for part in text.split(","):
         name, equals, share = part.rpartition("=")
         if not equals:
             raise EquipoiseError(f"the prior must be written like cat=0.9,dog=0.1; {shown(part)} has no '='")
-        found[name.strip()] = _number(name.strip(), share)
-    return found
+        pairs[name.strip()] = _number(name.strip(), share)
+    return pairs
 
 
 def _from_file(path: Path) -> Mapping[str, float]:
@@ -78,12 +78,12 @@ def _from_file(path: Path) -> Mapping[str, float]:
         ) from None
     if path.suffix.lower() == ".json":
         try:
-            found = json.loads(text)
+            content = json.loads(text)
         except ValueError as error:
             raise EquipoiseError(f"{path} is not JSON: {error}") from None
-        if not isinstance(found, dict):
+        if not isinstance(content, dict):
             raise EquipoiseError(f'{path} must be a table such as {{"cat": 0.9, "dog": 0.1}}')
-        return found
+        return content
     rows = [row for row in csv.reader(text.splitlines()) if row]
     if wrong := next((row for row in rows if len(row) != 2), None):
         raise EquipoiseError(f"{path} must have lines such as cat,0.9; one has {shown(','.join(wrong))}")

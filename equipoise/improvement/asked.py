@@ -40,12 +40,12 @@ def counts(text: str, names: Sequence[str]) -> list[int]:
     """Training images of each class: numbers in the order of the classes, or the folder that has them."""
     if Path(text).expanduser().is_dir():
         return class_counts_of(Path(text).expanduser(), names)
-    found = numbers("--train-counts", text)
-    if len(found) != len(names) or any(count < 0 or count != int(count) for count in found) or not any(found):
+    given = numbers("--train-counts", text)
+    if len(given) != len(names) or any(count < 0 or count != int(count) for count in given) or not any(given):
         raise EquipoiseError(
             f"--train-counts must be a folder, or {len(names)} whole numbers, one for each class, not {shown(text)}"
         )
-    return [int(count) for count in found]
+    return [int(count) for count in given]
 
 
 def images_for(
@@ -66,8 +66,8 @@ def images_for(
     except ValueError as error:
         raise EquipoiseError(str(error)) from None
     if whose is None:
-        found = measured(folder_batches(data, images, names))
-        images, whose = replace(images, mean=found[0], std=found[1]), "measured on these images"
+        statistics = measured(folder_batches(data, images, names))
+        images, whose = replace(images, mean=statistics[0], std=statistics[1]), "measured on these images"
     cut = f"{size} × {size} pixels" + (f" out of a short side of {resize}" if resize and resize != size else "")
     shown_mean, shown_std = (", ".join(f"{x:.3f}" for x in values) for values in (images.mean, images.std))
     return images, f"Images are {cut}; mean {shown_mean} and standard deviation {shown_std} are {whose}."

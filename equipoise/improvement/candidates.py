@@ -86,13 +86,13 @@ def candidates(variants: list[Weighed], aim: Aim, head: nn.Linear | None) -> lis
     return [candidate for variant in variants for candidate in _of_variant(variant, aim, head)]
 
 
-def best(found: list[Candidate], metric: str) -> Candidate | None:
+def best(tried: list[Candidate], metric: str) -> Candidate | None:
     """The best that is better than the network as it is; of equals the most likely, then the one of fewest steps.
 
     So temperature, which changes no prediction, joins whatever is chosen for accuracy where it makes the data more
     likely, and is never chosen for accuracy alone.
     """
-    better = [candidate for candidate in found if candidate.gain(metric) > found[0].gain(metric)]
+    better = [candidate for candidate in tried if candidate.gain(metric) > tried[0].gain(metric)]
     return max(better, key=lambda c: (c.gain(metric), c.gain("nll"), -len(c.steps)), default=None)
 
 
@@ -111,12 +111,12 @@ def _of_variant(variant: Weighed, aim: Aim, head: nn.Linear | None) -> Iterator[
 
 def _preferences(out: Outputs, aim: Aim, head: nn.Linear | None) -> Iterator[tuple[tuple[Step, ...], Affine]]:
     if head is not None:
-        tau, found = _best_tau(lambda tau: tau_normalization(head, tau), out, aim)
-        yield (Step("tau-norm", f"τ = {tau:.3g}"),), found
+        tau, correction = _best_tau(lambda tau: tau_normalization(head, tau), out, aim)
+        yield (Step("tau-norm", f"τ = {tau:.3g}"),), correction
     if aim.class_counts is not None:
         counts = aim.class_counts
-        tau, found = _best_tau(lambda tau: logit_shift(counts, aim.prior, tau), out, aim)
-        yield (Step("logit adjustment", f"τ = {tau:.3g}"),), found
+        tau, correction = _best_tau(lambda tau: logit_shift(counts, aim.prior, tau), out, aim)
+        yield (Step("logit adjustment", f"τ = {tau:.3g}"),), correction
     else:
         scale, bias = fit_bias_corrected(out.logits, out.labels)
         fitted = Affine(torch.full_like(bias, scale), bias)  # right for the shares of this half

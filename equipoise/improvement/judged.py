@@ -108,8 +108,8 @@ def compared(before: Tensor, after: Tensor, labels: Tensor, weights: Tensor, see
     """
     both = np.stack([parts(logits, labels, weights) for logits in (before, after)], 1)
     values, drawn = (
-        np.concatenate([found, found[..., 1:, :] - found[..., :1, :]], -2)  # before, after, difference
-        for found in (metrics_of(both.sum(0)), metrics_of(_resampled(both, labels.numpy(), seed)))
+        np.concatenate([scores, scores[..., 1:, :] - scores[..., :1, :]], -2)  # before, after, difference
+        for scores in (metrics_of(both.sum(0)), metrics_of(_resampled(both, labels.numpy(), seed)))
     )
     low, high = np.quantile(drawn, (0.025, 0.975), axis=0) + values - drawn.mean(0)
     most = [math.inf if name == "nll" else 1 for name in NAMES]

@@ -78,5 +78,5 @@ class FrozenBody(Network):
         return state
 
 
-def _body_is_never_missing(network: nn.Module, found: Any) -> None:
-    found.missing_keys[:] = [name for name in found.missing_keys if "body" not in name.split(".")]
+def _body_is_never_missing(network: nn.Module, keys: Any) -> None:
+    keys.missing_keys[:] = [name for name in keys.missing_keys if "body" not in name.split(".")]

@@ -91,8 +91,8 @@ def read_weights(text: str) -> dict[str, Tensor]:
             f"{content}; put the file back, or write a study with the new one"
         )
     with torch.device("cpu"):  # whatever the default: on the meta device the numbers would be lost
-        found = _from_safetensors(data, path) if path.suffix == ".safetensors" else _from_checkpoint(data, path)
-    return _unwrapped(found, path)
+        tensors = _from_safetensors(data, path) if path.suffix == ".safetensors" else _from_checkpoint(data, path)
+    return _unwrapped(tensors, path)
 
 
 def _from_safetensors(data: bytes, path: Path) -> Any:
@@ -117,17 +117,21 @@ def _from_checkpoint(data: bytes, path: Path) -> Any:
         ) from error
 
 
-def _unwrapped(found: Any, path: Path) -> dict[str, Tensor]:
+def _unwrapped(content: Any, path: Path) -> dict[str, Tensor]:
     for wrapper in WRAPPERS:
-        if isinstance(found, Mapping) and isinstance(found.get(wrapper), Mapping):
-            found = found[wrapper]
-    if not isinstance(found, Mapping) or not found or not all(isinstance(value, Tensor) for value in found.values()):
+        if isinstance(content, Mapping) and isinstance(content.get(wrapper), Mapping):
+            content = content[wrapper]
+    if (
+        not isinstance(content, Mapping)
+        or not content
+        or not all(isinstance(value, Tensor) for value in content.values())
+    ):
         raise EquipoiseError(
             f"weights: {_quoted(path)} must hold tensors by name, as network.state_dict() gives them, at the top or "
             f"under {' or '.join(map(repr, WRAPPERS))}"
         )
-    prefixed = all(name.startswith(PREFIX) for name in found)
-    return {name.removeprefix(PREFIX) if prefixed else name: value for name, value in found.items()}
+    prefixed = all(name.startswith(PREFIX) for name in content)
+    return {name.removeprefix(PREFIX) if prefixed else name: value for name, value in content.items()}
 
 
 def load_weights(network: Network, weights: Mapping[str, Tensor], source: str) -> str | None:

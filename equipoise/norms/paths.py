@@ -65,16 +65,16 @@ class _Mark(torch.autograd.Function):
 
 def _first_marks(nodes: list[Any]) -> set[str]:
     """The marks that are met first on each way back from `nodes`."""
-    found, seen = set(), set(nodes)
+    marks, seen = set(), set(nodes)
     while nodes:
         node = nodes.pop()
         if hasattr(node, "norm_name"):
-            found.add(node.norm_name)
+            marks.add(node.norm_name)
             continue
         new = {parent for parent, _ in node.next_functions if parent is not None} - seen
         seen |= new
         nodes.extend(new)
-    return found
+    return marks
 
 
 def _tensors(value: Any) -> Iterator[Tensor]:

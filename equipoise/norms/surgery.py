@@ -40,22 +40,22 @@ def replace_norm(network: nn.Module, factory: NormFactory | str) -> list[str]:
     """
     make = _from_text(factory) if isinstance(factory, str) else factory
     modules = network.named_modules(remove_duplicate=False)
-    found = [(name, module) for name, module in modules if isinstance(module, _AnyBatchNorm)]
-    if not found:
+    norms = [(name, module) for name, module in modules if isinstance(module, _AnyBatchNorm)]
+    if not norms:
         raise ValueError(f"{type(network).__name__} has no batch norm to replace")
-    if found[0][0] == "":
+    if norms[0][0] == "":
         raise ValueError(f"{type(network).__name__} is itself a norm; make the new one directly")
     made: dict[nn.Module, nn.Module] = {}
-    for _, module in found:
+    for _, module in norms:
         if module not in made:
             new: Any = make(_channels(module))
             if hasattr(new, "momentum") and not _chooses_momentum(factory, new):
                 new.momentum = module.momentum
             made[module] = _with_what_follows(module, _adopt(new, module))
-    for name, module in found:
+    for name, module in norms:
         parent, _, last = name.rpartition(".")
         setattr(network.get_submodule(parent), last, made[module])
-    return [name for name, _ in found]
+    return [name for name, _ in norms]
 
 
 def _from_text(text: str) -> NormFactory:

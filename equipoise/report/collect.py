@@ -125,7 +125,7 @@ def _scores_of_gone(
 
 def _without_later_rounds(runs: tuple[Run, ...], rounds: Rounds | None) -> tuple[Run, ...]:
     """The same runs; of a method that a round dropped, those not there are "left out": nobody will ask for them."""
-    dropped = rounds is not None and any(runs[0].method in found.dropped for found in rounds.found)
+    dropped = rounds is not None and any(runs[0].method in each.dropped for each in rounds.found)
     return tuple(replace(run, state="left out") if dropped and run.state == "missing" else run for run in runs)
 
 
@@ -223,9 +223,9 @@ def _leaders(runs: Mapping[str, tuple[Run, ...]], verdict: Verdict) -> dict[str,
     leaders = {}
     for metric in {**METRICS, verdict.metric: None}:
         scores = {n: [s if math.isfinite(s) else math.nan for s in _scores(own, metric)] for n, own in runs.items()}
-        found = verdict if metric == verdict.metric else compare(scores, verdict.baseline, metric=metric)
-        separates = any(result.tier and result.tier > 1 for result in found.methods)
-        leaders[metric] = frozenset(result.name for result in found.methods if separates and result.tier == 1)
+        judged = verdict if metric == verdict.metric else compare(scores, verdict.baseline, metric=metric)
+        separates = any(result.tier and result.tier > 1 for result in judged.methods)
+        leaders[metric] = frozenset(result.name for result in judged.methods if separates and result.tier == 1)
     return leaders
 
 

@@ -49,7 +49,7 @@ class Combination:
     """What several data sets say together. `left_out` are studies that do not count, with the reason."""
 
     data: tuple[DataSet, ...]
-    found: Combined
+    combined: Combined
     left_out: tuple[tuple[str, str], ...]
     notices: tuple[str, ...]
 
@@ -68,8 +68,8 @@ def combine_studies(studies: Sequence[Collected], baseline: str | None = None) -
         reasons = "; ".join(f"{name}: {reason}" for name, reason in left_out)
         raise EquipoiseError(f"none of the studies can be combined. {reasons}")
     data = _data_sets(fit, baseline)
-    found = combine_scores({each.name: _scores(each, metric) for each in data}, baseline, metric=metric)
-    return Combination(data, found, left_out, tuple(_notices(data, found)))
+    combined = combine_scores({each.name: _scores(each, metric) for each in data}, baseline, metric=metric)
+    return Combination(data, combined, left_out, tuple(_notices(data, combined)))
 
 
 def _one_baseline(studies: Sequence[Collected]) -> str:
@@ -153,14 +153,19 @@ def _scores(data: DataSet, metric: str) -> dict[str, list[float]]:
     return {name: [of_method.get(seed, math.nan) for seed in seeds] for name, of_method in known.items()}
 
 
-def _notices(data: Sequence[DataSet], found: Combined) -> list[str]:
+def _notices(data: Sequence[DataSet], combined: Combined) -> list[str]:
     """What a reader must know before believing the answer."""
-    return [*_too_few(len(data), found), *_missing(data), *_shared_images(data), *_unlike_recipes(data, found.baseline)]
+    return [
+        *_too_few(len(data), combined),
+        *_missing(data),
+        *_shared_images(data),
+        *_unlike_recipes(data, combined.baseline),
+    ]
 
 
-def _too_few(count: int, found: Combined) -> list[str]:
-    pairs = sum(pair.n > 0 for pair in found.pairs)
-    least = smallest_n_for_claim(found.alpha, max(pairs, 1))
+def _too_few(count: int, combined: Combined) -> list[str]:
+    pairs = sum(pair.n > 0 for pair in combined.pairs)
+    least = smallest_n_for_claim(combined.alpha, max(pairs, 1))
     if count < LEAST:
         return [
             f"{counted(count, 'data set')} cannot tell what to expect of another one: from {LEAST} on, a mean over "

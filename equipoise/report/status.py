@@ -53,7 +53,7 @@ class Status:
 def status_of(store: Store) -> Status:
     """Look at a study without touching anything, its test outputs least of all."""
     study, rounds = store.study(), rounds_of(store)
-    dropped = {name for found in rounds.found for name in found.dropped} if rounds else set()
+    dropped = {name for each in rounds.found for name in each.dropped} if rounds else set()
     every = [
         _run(store, method.name, seed, key)
         for method in study.methods
@@ -117,8 +117,8 @@ def print_status(status: Status, console: Console) -> None:
     if status.best:
         name, e = status.best
         title = title_of(f"valid_{status.metric}").lower()
-        found = f"{value(e.mean, status.metric)} {interval(e.low, e.high, status.metric)}, n = {e.n}"
-        console.print(Text(f"Best so far: {name}, {title} {found}"))
+        score = f"{value(e.mean, status.metric)} {interval(e.low, e.high, status.metric)}, n = {e.n}"
+        console.print(Text(f"Best so far: {name}, {title} {score}"))
     if status.seconds_left is not None:
         console.print(Text(f"About {duration(status.seconds_left)} left"))
 

@@ -162,9 +162,9 @@ def _run(method: str, seed: int, record: Record, store: Store) -> RunRecord:
 
 def _metrics(record: Record, store: Store) -> dict[str, float]:
     test = store.open_test(record.key)
-    found = evaluate(test["logits"], test["labels"], record.class_counts)
-    found |= {name: record.metrics[name] for name in OF_VALIDATION if name in record.metrics}
-    return {name: _rounded(value) for name, value in found.items() if value is not None and math.isfinite(value)}
+    metrics = evaluate(test["logits"], test["labels"], record.class_counts)
+    metrics |= {name: record.metrics[name] for name in OF_VALIDATION if name in record.metrics}
+    return {name: _rounded(value) for name, value in metrics.items() if value is not None and math.isfinite(value)}
 
 
 def _rounded(value: float) -> float:
@@ -177,11 +177,11 @@ def _rounded(value: float) -> float:
 def read_records(path: Path) -> dict[str, StudyRecords]:
     """The studies of a file of records, or of all such files in a folder, by name."""
     files = sorted(path.glob(f"*{SUFFIX}")) if path.is_dir() else [path]
-    found: dict[str, StudyRecords] = {}
+    studies: dict[str, StudyRecords] = {}
     for file in files:
         for study in _studies(file):
-            found[study.name] = found[study.name].joined(study) if study.name in found else study
-    return found
+            studies[study.name] = studies[study.name].joined(study) if study.name in studies else study
+    return studies
 
 
 def _studies(file: Path) -> Iterator[StudyRecords]:

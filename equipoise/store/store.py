@@ -114,11 +114,11 @@ class Store:
 
     def records(self) -> list[Record]:
         """All records that can be read, finished and failed, by key."""
-        found = []
+        readable = []
         for key in self._keys():
             with suppress(Damaged):
-                found.append(self.get(key))
-        return found
+                readable.append(self.get(key))
+        return readable
 
     def _keys(self) -> list[str]:
         return [folder.name for folder in sorted((self.path / "runs").glob("*")) if self.has(folder.name)]
@@ -277,8 +277,8 @@ class Store:
                 self._bytes(key, name)
             for path in self._run(key).glob("*.npz"):  # of files without checksums this is all that can be known
                 self._arrays(key, path.stem)
-        except Damaged as found:
-            return found
+        except Damaged as problem:
+            return problem
         return None
 
     def set_aside_damaged(self, keys: Iterable[str] | None = None) -> list[Damaged]:
@@ -286,14 +286,14 @@ class Store:
 
         A run that another process is at work on is left to it.
         """
-        found = []
+        damaged = []
         for key in dict.fromkeys(self._keys() if keys is None else keys):
             if self.has(key) and self.damage(key):
                 with self.claim(key) as mine, explained(self.path):
                     if mine and self.has(key) and (damage := self.damage(key)):  # as it is now that nobody else may
                         self._set_aside(self._run(key))
-                        found.append(damage)
-        return found
+                        damaged.append(damage)
+        return damaged
 
     def _set_aside(self, path: Path) -> None:
         folder = self.path / "damaged"

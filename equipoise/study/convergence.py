@@ -33,11 +33,11 @@ def train_for_longer(study: Study, store: Store, how: How, listener: Listener) -
     The test set is not looked at. With `how.pilot` it is done whatever it costs.
     """
     runs, reason = _longer_runs(study, store, math.inf if how.pilot else CHEAP)
-    found = tuple(
+    longer = tuple(
         LongerRun(name, recipe.seed, recipe.key, study.methods[name].plan.epochs, recipe.plan.epochs)
         for name, recipe in runs
     )
-    store.write(Convergence(found, reason))
+    store.write(Convergence(longer, reason))
     if not all(store.has(recipe.key) for _, recipe in runs):
         names = " and ".join(f"{name} for {recipe.plan.epochs} epochs" for name, recipe in runs)
         listener.say(f"To tell whether training was long enough: {names}.")

@@ -48,6 +48,6 @@ def _scored(study: Study, store: Store, key: str, outputs: Callable[[str], Array
     if store.finished(key):
         record, priority = store.get(key), study.priority or Priority(study.metric)
         with suppress(OSError, BadZipFile, KeyError, ValueError):  # as the report has it: no number may come of it
-            found = outputs(key)
-            value = score(found["logits"], found["labels"], record.class_counts, priority, record.class_names)
+            arrays = outputs(key)
+            value = score(arrays["logits"], arrays["labels"], record.class_counts, priority, record.class_names)
     return value if math.isfinite(value) else math.nan

@@ -87,6 +87,6 @@ def require_error(message: str, call: Callable[..., Any], *arguments: Any) -> No
         raise AssertionError(f"expected an error that says {message!r}, but there was none")
 
 
-def same(found: Any, expected: Any, what: str, **tolerances: Any) -> None:
+def same(actual: Any, expected: Any, what: str, **tolerances: Any) -> None:
     """Tensors, or sequences of them, are alike to rounding."""
-    torch.testing.assert_close(found, expected, **tolerances, msg=lambda text: f"{what} differs. {text}")
+    torch.testing.assert_close(actual, expected, **tolerances, msg=lambda text: f"{what} differs. {text}")

@@ -69,10 +69,10 @@ def the_second_derivative(case: Case) -> None:
 def float32_is_float64_rounded(case: Case) -> None:
     logits, target = example(dtype=torch.float32)
     for reduction in ("mean", "sum", "none"):
-        found = value_and_gradient(case.build(reduction=reduction), logits, target)
+        actual = value_and_gradient(case.build(reduction=reduction), logits, target)
         exact = value_and_gradient(case.build(reduction=reduction), logits.double(), target)
         largest = max(1.0, float(exact[1].abs().max()), float(exact[0].abs().max()))
-        same(found, tuple(t.float() for t in exact), f"{reduction} in float32", rtol=1e-4, atol=1e-5 * largest)
+        same(actual, tuple(t.float() for t in exact), f"{reduction} in float32", rtol=1e-4, atol=1e-5 * largest)
 
 
 def reductions_are_those_of_per_sample(case: Case) -> None:
@@ -89,8 +89,8 @@ def neutral_is_cross_entropy(case: Case) -> None:
     if not case.card.neutral:
         return
     logits, target = example()
-    found = value_and_gradient(case.build(**case.card.neutral), logits, target)
-    same(found, value_and_gradient(F.cross_entropy, logits, target), f"at {dict(case.card.neutral)} it")
+    actual = value_and_gradient(case.build(**case.card.neutral), logits, target)
+    same(actual, value_and_gradient(F.cross_entropy, logits, target), f"at {dict(case.card.neutral)} it")
 
 
 def reordering_the_batch_reorders_the_values(case: Case) -> None:
@@ -107,8 +107,8 @@ def renaming_classes_changes_nothing(case: Case) -> None:
     order = torch.tensor([3, 0, 4, 1, 2])  # the new class k is the old class order[k]
     value, gradient = value_and_gradient(case.build(reduction="none"), logits, target)
     renamed = case.build(counts=torch.tensor(COUNTS)[order], reduction="none")
-    found = value_and_gradient(renamed, logits[:, order], order.argsort()[target])
-    same(found, (value, gradient[:, order]), "with classes in another order it")
+    actual = value_and_gradient(renamed, logits[:, order], order.argsort()[target])
+    same(actual, (value, gradient[:, order]), "with classes in another order it")
 
 
 def a_class_without_images_does_no_harm_to_others(case: Case) -> None:
@@ -149,8 +149,8 @@ def autocast_changes_nothing(case: Case) -> None:
     loss = case.build()
     expected = value_and_gradient(loss, logits, target)
     with torch.autocast("cpu", torch.bfloat16):
-        found = value_and_gradient(loss, logits, target)
-    same(found, expected, "under autocast it", rtol=0, atol=0)
+        actual = value_and_gradient(loss, logits, target)
+    same(actual, expected, "under autocast it", rtol=0, atol=0)
 
 
 def backward_twice_gives_the_same(case: Case) -> None:

@@ -30,9 +30,9 @@ def weights(case: Case, n: int = len(TARGET)) -> Tensor:
 
 
 def each_sample_has_a_weight(case: Case) -> None:
-    found = weights(case)
-    require(found.shape == TARGET.shape, f"it gave {tuple(found.shape)} for {len(TARGET)} samples")
-    require(found.isfinite().all() and (found >= 0).all(), f"weights must be finite and not negative, not {found}")
+    weight = weights(case)
+    require(weight.shape == TARGET.shape, f"it gave {tuple(weight.shape)} for {len(TARGET)} samples")
+    require(weight.isfinite().all() and (weight >= 0).all(), f"weights must be finite and not negative, not {weight}")
 
 
 def labels_of_any_whole_type(case: Case) -> None:
@@ -62,8 +62,8 @@ def built_on_the_meta_device_it_keeps_its_counts(case: Case) -> None:
 
 def neutral_weighs_all_alike(case: Case) -> None:
     if case.card.neutral:
-        found = case.build(**case.card.neutral)(TARGET, outputs())
-        same(found, torch.ones_like(found), f"at {dict(case.card.neutral)} it")
+        weight = case.build(**case.card.neutral)(TARGET, outputs())
+        same(weight, torch.ones_like(weight), f"at {dict(case.card.neutral)} it")
 
 
 CHECKS = (

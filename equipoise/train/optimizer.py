@@ -56,10 +56,10 @@ def depths(network: Network) -> dict[nn.Parameter, int]:
     >>> sorted(set(depths(create_model("cnn_small", num_classes=3)).values()))
     [0, 1, 2, 3, 4]
     """
-    found = dict.fromkeys(network.parameters(), len(network.stages))
+    depth_of = dict.fromkeys(network.parameters(), len(network.stages))
     for depth, name in enumerate(("head", *reversed(network.stages))):
-        found |= dict.fromkeys(network.get_submodule(name).parameters(), depth)
-    return found
+        depth_of |= dict.fromkeys(network.get_submodule(name).parameters(), depth)
+    return depth_of
 
 
 def _by_depth(groups: list[dict[str, Any]], network: Network, layer_decay: float) -> list[dict[str, Any]]:

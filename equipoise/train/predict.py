@@ -19,10 +19,10 @@ def predict(run: Run, split: Split) -> dict[str, np.ndarray]:
     """`logits` (N, C) whose softmax are probabilities, `labels` (N,), and `features` (N, d) in half precision."""
     arrays = {"labels": split.labels.cpu().numpy()}
     if outputs := list(_outputs(run, run.team.of_split(split))):
-        found = {"logits": [out.logits for out in outputs]}
+        batches = {"logits": [out.logits for out in outputs]}
         if features := [out.features.half() for out in outputs if out.features is not None]:
-            found["features"] = features
-        for name, parts in found.items():
+            batches["features"] = features
+        for name, parts in batches.items():
             arrays[name] = run.team.gathered(torch.cat(parts), len(split)).cpu().numpy()
     return arrays
 

@@ -87,9 +87,9 @@ class Processes(Team):
             return rows
         shares = [count * (rank + 1) // self.size - count * rank // self.size for rank in range(self.size)]
         padded = torch.cat([rows, rows.new_zeros(max(shares) - len(rows), *rows.shape[1:])])  # all must be of one shape
-        found = [torch.empty_like(padded) for _ in shares]
-        distributed.all_gather(found, padded)
-        return torch.cat([theirs[:share] for theirs, share in zip(found, shares, strict=True)])
+        parts = [torch.empty_like(padded) for _ in shares]
+        distributed.all_gather(parts, padded)
+        return torch.cat([theirs[:share] for theirs, share in zip(parts, shares, strict=True)])
 
     def _is_too_small(self, count: int) -> bool:
         """Whether there are too few images to divide; every process then looks at all of them."""
@@ -114,9 +114,9 @@ class Processes(Team):
             buffer.copy_(mean.view_as(buffer))
 
     def told(self, find: Callable[[], T]) -> T:
-        found = [find() if self.leads else None]
-        distributed.broadcast_object_list(found)
-        return found[0]  # type: ignore[return-value]
+        answers = [find() if self.leads else None]
+        distributed.broadcast_object_list(answers)
+        return answers[0]  # type: ignore[return-value]
 
 
 class SharedGradients(Gradients):

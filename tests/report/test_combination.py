@@ -41,21 +41,21 @@ def combination(studies):
 
 
 def test_data_sets_have_names_of_their_own(studies, combination, eight):
-    assert combination.found.data[:3] == ("digits, long-tailed 20", "svhn", "cifar10")
+    assert combination.combined.data[:3] == ("digits, long-tailed 20", "svhn", "cifar10")
     deeper = replace(eight, methods=tuple(replace(m, recipe={**m.recipe, "model": "resnet32"}) for m in eight.methods))
-    assert combine_studies([eight, deeper]).found.data == (
+    assert combine_studies([eight, deeper]).combined.data == (
         "digits, long-tailed 20, cnn_small",
         "digits, long-tailed 20, resnet32",
     )
     longer = [replace(m, recipe={**m.recipe, "plan": {**m.recipe["plan"], "epochs": 60}}) for m in eight.methods]
-    assert combine_studies([eight, replace(eight, methods=tuple(longer))]).found.data == (
+    assert combine_studies([eight, replace(eight, methods=tuple(longer))]).combined.data == (
         "digits, long-tailed 20, epochs 30",
         "digits, long-tailed 20, epochs 60",
     )
 
 
 def test_effects_are_those_of_the_studies(combination, eight):
-    ldam = next(m for m in combination.found.methods if m.name == "ldam")
+    ldam = next(m for m in combination.combined.methods if m.name == "ldam")
     one = next(m.result for m in eight.methods if m.name == "ldam")
     effect = ldam.effect_on("digits, long-tailed 20")
     assert (effect.n, effect.mean, effect.low, effect.high) == pytest.approx(
@@ -67,7 +67,7 @@ def test_effects_are_those_of_the_studies(combination, eight):
 def test_what_is_missing_shared_or_against_is_said(combination, eight, elsewhere):
     assert any("focal is in 3 of 4 data sets; it is missing in cifar10." in note for note in combination.notices)
     assert any("4 data sets cannot tell any two methods apart by Wilcoxon" in note for note in combination.notices)
-    said = sentences(combination.found)
+    said = sentences(combination.combined)
     assert "no method is shown to be better than plain" in said[0]
     assert any(sentence.startswith("ldam is below plain") or "surely not on" in sentence for sentence in said)
     twice = combine_studies([eight, elsewhere(eight, "digits"), elsewhere(eight, "svhn")])
@@ -77,7 +77,7 @@ def test_what_is_missing_shared_or_against_is_said(combination, eight, elsewhere
 def test_two_data_sets_say_what_they_cannot_tell(studies):
     combination = combine_studies(studies[:2])
     assert "2 data sets cannot tell what to expect of another one: from 3 on" in combination.notices[0]
-    assert sentences(combination.found)[0].startswith("No method is on 3 data sets with plain")
+    assert sentences(combination.combined)[0].startswith("No method is on 3 data sets with plain")
     assert "too few data sets" in render_combined(combination)
 
 
@@ -88,7 +88,7 @@ def test_studies_of_one_data_set_are_one(eight):
     ]
     combination = combine_studies(parts)
     assert len(combination.data) == 1
-    assert {m.name for m in combination.found.methods} == {"plain", "ldam", "focal"}
+    assert {m.name for m in combination.combined.methods} == {"plain", "ldam", "focal"}
     with pytest.raises(EquipoiseError, match="two of the studies have ldam on digits, long-tailed 20; give one"):
         combine_studies([parts[0], parts[0]])
 
@@ -107,7 +107,7 @@ def test_a_recipe_that_differs_is_told(eight, elsewhere):
 def test_training_that_has_not_converged_counts_only_where_it_is_accepted(studies, eight, said, counts):
     short = replace(studies[1], verdict=replace(eight.verdict, broken=f"Training has not converged. {said}"))
     combination = combine_studies([eight, short])
-    assert ("svhn" in combination.found.data) is counts
+    assert ("svhn" in combination.combined.data) is counts
     assert [name for name, _ in combination.left_out] == ([] if counts else ["study of svhn"])
     if not counts:
         with pytest.raises(EquipoiseError, match="none of the studies can be combined"):
@@ -122,14 +122,14 @@ def test_what_cannot_be_combined_is_refused(eight, studies):
     other = replace(studies[1], baseline="focal")
     with pytest.raises(EquipoiseError, match="unlike baselines, plain, focal: .* --baseline plain"):
         combine_studies([eight, other])
-    assert combine_studies([eight, other], "focal").found.baseline == "focal"
+    assert combine_studies([eight, other], "focal").combined.baseline == "focal"
     assert combine_studies([eight, studies[2]], "focal").left_out == (("study of cifar10", "it has no method focal"),)
 
 
 def test_what_is_written(combination, tmp_path):
     page = write_combined(combination, tmp_path / "out").read_text()
     assert HOSTILE.replace("/", "") not in page and "&lt;script&gt;alert(1)&lt;script&gt;" in page
-    found = combination.found
+    found = combination.combined
     plain = json.loads((tmp_path / "out" / "combined.json").read_text())
     assert plain["methods"][0]["mean"] == found.methods[0].mean and plain["sentences"] == sentences(found)
     with open(tmp_path / "out" / "combined.csv", newline="") as file:

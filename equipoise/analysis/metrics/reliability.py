@@ -68,12 +68,12 @@ def calibration_error_interval(
     place, gap = even_bins(sure, bins), right - sure
     if len(gap) == 1:
         return gap.new_tensor(0.0), gap.new_tensor(1.0)
-    found = mean_gap(place, gap, bins)
+    error = mean_gap(place, gap, bins)
     tail = (1 - confidence) / 2
     drawn, calibrated = _resampled(place, gap, sure, bins, resamples, seed)
     ends = drawn.quantile(drawn.new_tensor([1 - tail, tail]))
-    low, high = (2 * found - ends).clamp(0, 1)
-    return torch.where(found > calibrated.quantile(1 - tail), low, 0.0), high
+    low, high = (2 * error - ends).clamp(0, 1)
+    return torch.where(error > calibrated.quantile(1 - tail), low, 0.0), high
 
 
 def _resampled(place: Tensor, gap: Tensor, sure: Tensor, bins: int, resamples: int, seed: int) -> tuple[Tensor, Tensor]:

@@ -88,12 +88,12 @@ class Paired:
 
         Of a pair that was tested at several stages the best evidence stands: each has its own part of alpha.
         """
-        found = dict.fromkeys(pairs, Evidence(math.nan, math.nan, 0))
+        best = dict.fromkeys(pairs, Evidence(math.nan, math.nan, 0))
         for stage in self.stages:
             for pair, evidence in self._tests_at(stage, pairs, seed, test).items():
-                if not found[pair].adjusted <= evidence.adjusted:  # as nan is not
-                    found[pair] = evidence
-        return found
+                if not best[pair].adjusted <= evidence.adjusted:  # as nan is not
+                    best[pair] = evidence
+        return best
 
     def _tests_at(self, stage: Stage, pairs: Sequence[Pair], seed: int, test: Test) -> dict[Pair, Evidence]:
         """The same with what was there at one stage."""
@@ -136,8 +136,8 @@ class Paired:
 
     def below(self, tests: Mapping[Pair, Evidence], sign: int, alpha: float) -> set[Pair]:
         """All (lower, higher) that these tests separate."""
-        found = [pair for pair, evidence in tests.items() if evidence.adjusted <= alpha]  # nan, no seed shared, is not
-        return {(a, b) if sign * self.differences(a, b).mean() < 0 else (b, a) for a, b in found}
+        separable = [pair for pair, evidence in tests.items() if evidence.adjusted <= alpha]  # nan: no seed is shared
+        return {(a, b) if sign * self.differences(a, b).mean() < 0 else (b, a) for a, b in separable}
 
     def share(self, name: str, other: str) -> float:
         """The share of alpha that belongs to the last look at which both were there; 1 without looks."""

@@ -65,21 +65,21 @@ def _headline(verdict: Verdict, compared: list[MethodResult]) -> str:
     )
     if better:
         size = f"{_rounded(verdict, abs(better[0].difference))}{_points(verdict)}"
-        found = f"{better[0].name} beats {verdict.baseline}: it reaches {_reached(verdict, better[0])}, {size} better"
-        found += WHERE.get(better[0].holds_for, "")
+        words = f"{better[0].name} beats {verdict.baseline}: it reaches {_reached(verdict, better[0])}, {size} better"
+        words += WHERE.get(better[0].holds_for, "")
         others = [m.name for m in better[1:]]
-        found += f"; {', '.join(others)} beat{'s' if len(others) == 1 else ''} {verdict.baseline} too" if others else ""
+        words += f"; {', '.join(others)} beat{'s' if len(others) == 1 else ''} {verdict.baseline} too" if others else ""
     else:
         shown = "called better or worse than" if withheld else "shown to beat"
         baseline = next(m for m in verdict.methods if m.standing == "baseline")
-        found = f"{_suggestion(verdict, compared)}No method is {shown} {baseline.name}, which reaches "
-        found += _reached(verdict, baseline)
+        words = f"{_suggestion(verdict, compared)}No method is {shown} {baseline.name}, which reaches "
+        words += _reached(verdict, baseline)
     tail = "".join(
         f"; {', '.join(m.name for m in some)} {'is' if len(some) == 1 else 'are'} {word}"
         for some, word in ((equal, "practically equal"), (worse, "worse"))
         if some
     )
-    return f"{found}{tail}; {len(compared)} compared."
+    return f"{words}{tail}; {len(compared)} compared."
 
 
 def _suggestion(verdict: Verdict, compared: list[MethodResult]) -> str:

@@ -242,13 +242,13 @@ def _method(
     effects = tuple(
         Effect(data, len(x), float(x.mean()), *mean_interval(x, 1 - alpha), _error(x)) for data, x in gains.items()
     )
-    found = mean_effect([e.mean for e in effects], [e.error for e in effects], 1 - alpha)
+    effect = mean_effect([e.mean for e in effects], [e.error for e in effects], 1 - alpha)
     sides = {data: _side(x, 1 - alpha / len(gains)) for data, x in gains.items()}
-    against = tuple(data for data, side in sides.items() if side * found.mean < 0)
+    against = tuple(data for data, side in sides.items() if side * effect.mean < 0)
     return CombinedMethod(
         name=name,
         effects=effects,
-        **found._asdict(),
+        **effect._asdict(),
         p_holm=math.nan,
         p_unlike=_unlike(list(gains.values())),
         standing="no data",

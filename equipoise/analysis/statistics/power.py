@@ -91,5 +91,5 @@ def claimed(differences: Floats, patterns: int) -> NDArray[np.bool_]:
         sums = np.concatenate([sums, sums + size[:, None]], axis=1)
     negative = np.clip(-differences, 0, None).sum(axis=1, keepdims=True)
     as_extreme = (sums <= negative * (1 + 1e-12)).sum(axis=1)
-    found: NDArray[np.bool_] = (as_extreme <= patterns) & (differences.mean(axis=1) > 0)
-    return found
+    is_claimed: NDArray[np.bool_] = (as_extreme <= patterns) & (differences.mean(axis=1) > 0)
+    return is_claimed

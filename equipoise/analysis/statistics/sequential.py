@@ -70,7 +70,7 @@ class Rounds:
     @property
     def taken(self) -> dict[str, int]:
         """The last look that each method took part in."""
-        return {name: look for look, found in enumerate(self.found, start=1) for name in found.methods}
+        return {name: look for look, each in enumerate(self.found, start=1) for name in each.methods}
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
@@ -79,13 +79,13 @@ class Rounds:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Rounds:
         """What `to_dict` wrote; a ValueError, KeyError or TypeError where it is something else."""
-        found = tuple(Round.from_dict(r) for r in data["found"])
+        rounds = tuple(Round.from_dict(r) for r in data["found"])
         looks, seeds = Looks.from_dict(data["looks"]), tuple(data["seeds"])
         if len(seeds) < looks.seeds[-1] or not all(type(seed) is int for seed in seeds):
             raise ValueError(f"its looks need {looks.seeds[-1]} seeds, and it has {seeds}")
-        if len(found) > len(looks.seeds) or not 0 < data["alpha"] < 1:
-            raise ValueError(f"{len(found)} looks of {len(looks.seeds)} were taken, at {data['alpha']}")
-        return cls(data["alpha"], looks, seeds, found, data["ended"], data["judged_on"])
+        if len(rounds) > len(looks.seeds) or not 0 < data["alpha"] < 1:
+            raise ValueError(f"{len(rounds)} looks of {len(looks.seeds)} were taken, at {data['alpha']}")
+        return cls(data["alpha"], looks, seeds, rounds, data["ended"], data["judged_on"])
 
 
 def judge(

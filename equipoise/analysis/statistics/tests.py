@@ -131,8 +131,8 @@ def seeds_needed(differences: Array, alpha: float = 0.05, power: float = 0.8, co
         one_sign = special.ndtr(effect) ** n  # with the fewest pairs this is all that the sign-flip test accepts
         return min(_t_power(n, effect, alpha / comparisons), one_sign if n == least else 1.0)
 
-    found = bisect_left(candidates, power, key=power_of)
-    return candidates[found] if found < len(candidates) else None
+    place = bisect_left(candidates, power, key=power_of)
+    return candidates[place] if place < len(candidates) else None
 
 
 def _t_power(n: int, effect: float, level: float) -> float:

@@ -247,7 +247,7 @@ def compare(
         family.left,
         family.notes,
         equivalent_within=equivalent_within,
-        pairs=tuple(PairResult(*pair, found.p, found.adjusted) for pair, found in tests.items() if found.n_pairs),
+        pairs=tuple(PairResult(*pair, test.p, test.adjusted) for pair, test in tests.items() if test.n_pairs),
         best=tuple(_best(paired, tiers, claims, alpha * family.left)),
     )
 
@@ -322,7 +322,7 @@ def _for_new_images(
 
     A claim about new images is one about these images first: both tests must agree.
     """
-    found = {
+    tested = {
         name: new_images(
             images.differences(name, baseline, paired.both(name, baseline)), images.strata, images.shares, 1 - alpha
         )
@@ -335,10 +335,10 @@ def _for_new_images(
         shares = [over(p[name], family.share * paired.share(name, baseline)) for name in p]
         return dict(zip(p, holm([*shares, *(1.0 for _ in family.gone)]).tolist(), strict=False))
 
-    p_new = adjusted({name: new.p for name, new in found.items()})
-    p_equal = adjusted({name: new.p_equal(within) for name, new in found.items()}) if within else {}
+    p_new = adjusted({name: new.p for name, new in tested.items()})
+    p_equal = adjusted({name: new.p_equal(within) for name, new in tested.items()}) if within else {}
     results = dict(rows)
-    for name, new in found.items():
+    for name, new in tested.items():
         decides = p_equal if rows[name].standing == "practically equal" else p_new
         known, claimed = not math.isnan(new.p), rows[name].standing in CLAIMS
         results[name] = replace(

@@ -94,7 +94,7 @@ def fit_bias_corrected(logits: Tensor, target: Tensor) -> tuple[float, Tensor]:
             return value
 
         optimizer.step(loss)
-    found = s_and_b.detach()
+    fitted = s_and_b.detach()
     bias = torch.zeros(logits.shape[1], dtype=torch.float64, device=z.device)
-    bias[known] = found[1:] - found[1:].mean()
-    return float(found[0]) / temperature, bias
+    bias[known] = fitted[1:] - fitted[1:].mean()
+    return float(fitted[0]) / temperature, bias

@@ -91,11 +91,11 @@ def tune_example_weight(
             measured = sorted([*measured, grid[best].item()])
     sure = torch.isin(grid, torch.tensor(measured, dtype=grid.dtype))
     best = _best(grid[sure], scores[sure], metric, usual or 0.0)
-    found = TunedWeight(grid[sure][best].item())
-    found.metric, found.score, found.measured = metric, scores[sure][best].item(), tuple(measured)
-    found.usual = unweighed.item()
-    found.curve = tuple(zip(grid.tolist(), scores.tolist(), strict=True))
-    return found
+    tuned = TunedWeight(grid[sure][best].item())
+    tuned.metric, tuned.score, tuned.measured = metric, scores[sure][best].item(), tuple(measured)
+    tuned.usual = unweighed.item()
+    tuned.curve = tuple(zip(grid.tolist(), scores.tolist(), strict=True))
+    return tuned
 
 
 def _own_weight(network: nn.Module) -> float | None:

@@ -105,8 +105,8 @@ class BlockNorm(torch.autograd.Function):
         x, weight, bias, mean, rstd = ctx.saved_tensors
         blocks, groups = mean.shape
         if torch.is_grad_enabled() or not native.is_plain(grad):  # differentiated twice, or several gradients at once
-            found = twice_differentiable(grad, x, weight, bias, len(x) // blocks, blocks, groups, ctx.eps)
-            return *found, None, None, None
+            gradients = twice_differentiable(grad, x, weight, bias, len(x) // blocks, blocks, groups, ctx.eps)
+            return *gradients, None, None, None
         dx, d_weight, d_bias = _dense(x)[1].backward(_like(grad, x), x, weight, mean, rstd)
         return dx, None if weight is None else d_weight, None if bias is None else d_bias, None, None, None
 

@@ -49,8 +49,8 @@ class GhostNormTriton(torch.autograd.Function):
         x, weight, bias, mean, var = ctx.saved_tensors
         size, blocks, eps = ctx.geometry
         if torch.is_grad_enabled():  # double backward
-            found = twice_differentiable(grad, x, weight, bias, size, blocks, x.shape[1], eps)
-            return *found, None, None, None
+            gradients = twice_differentiable(grad, x, weight, bias, size, blocks, x.shape[1], eps)
+            return *gradients, None, None, None
         columns = is_columns(x)
         grad = grad.contiguous(memory_format=layout_of(x))
         dx = torch.empty_like(x)

@@ -40,8 +40,8 @@ class BlockNormTriton(torch.autograd.Function):
         x, weight, bias, statistics = ctx.saved_tensors
         size, blocks, groups, eps = ctx.geometry
         if torch.is_grad_enabled():  # double backward
-            found = twice_differentiable(grad, x, weight, bias, size, blocks, groups, eps)
-            return *found, None, None, None, None
+            gradients = twice_differentiable(grad, x, weight, bias, size, blocks, groups, eps)
+            return *gradients, None, None, None, None
         grad = grad.contiguous(memory_format=layout_of(x))
         n, channels = x.shape[:2]
         sums, means, dx = _new(x, 2, n, channels), _new(x, 2, blocks, groups), torch.empty_like(x)

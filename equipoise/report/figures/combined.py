@@ -14,15 +14,15 @@ from ._parts import NOTHING, PANEL, bar, difference_axis, heading
 ROW, NARROW_ROW = 34.0, 50.0
 
 
-def looks(found: Combined) -> dict[str, int]:
+def looks(combined: Combined) -> dict[str, int]:
     """The index of each method's colour and mark: 0 the baseline, the others in the order of their effects."""
-    others = [method.name for method in found.methods if method.name != found.baseline]
-    return {found.baseline: 0, **{name: place for place, name in enumerate(others, start=1)}}
+    others = [method.name for method in combined.methods if method.name != combined.baseline]
+    return {combined.baseline: 0, **{name: place for place, name in enumerate(others, start=1)}}
 
 
-def effect_plot(found: Combined, wide: bool = True) -> Markup:
+def effect_plot(combined: Combined, wide: bool = True) -> Markup:
     """Each method's mean difference to the baseline: its interval, that of a further data set, a dot for each one."""
-    shown = [method for method in found.methods if method.effects]
+    shown = [method for method in combined.methods if method.effects]
     if not shown:
         return NOTHING
     width, left, right, row = (1120.0, 214.0, 196.0, ROW) if wide else (360.0, 12.0, 12.0, NARROW_ROW)
@@ -31,14 +31,14 @@ def effect_plot(found: Combined, wide: bool = True) -> Markup:
     x = Scale(*limits(dots, ends), left, width - right)
     bottom = 6 + row * len(shown)
     parts = [
-        _effect_row(method, looks(found)[method.name], found.metric, x, 6 + row * place, width, wide)
+        _effect_row(method, looks(combined)[method.name], combined.metric, x, 6 + row * place, width, wide)
         for place, method in enumerate(shown)
     ]
     tracks = [(6.0, bottom)] if wide else [(6 + row * i + 18, 6 + row * i + 44) for i in range(len(shown))]
-    label = f"Mean difference of each method to {found.baseline} over data sets, with 95 % intervals. " + "; ".join(
-        f"{method.name}: {effect_words(method, found.metric)}" for method in shown
+    label = f"Mean difference of each method to {combined.baseline} over data sets, with 95 % intervals. " + "; ".join(
+        f"{method.name}: {effect_words(method, combined.metric)}" for method in shown
     )
-    axis = difference_axis(found.metric, found.baseline, found.higher_is_better, x, tracks, bottom, wide)
+    axis = difference_axis(combined.metric, combined.baseline, combined.higher_is_better, x, tracks, bottom, wide)
     return drawing(width, bottom + 44, label, [*axis, *parts], class_="wide" if wide else "narrow")
 
 
@@ -67,7 +67,7 @@ def _effect_row(
     return series(index, *parts, marker(index, x(method.mean), middle, 5, tag("title", f"{method.name}: {words}")))
 
 
-def forest_plot(found: Combined, method: CombinedMethod) -> Markup:
+def forest_plot(combined: Combined, method: CombinedMethod) -> Markup:
     """A panel: one method's difference to the baseline on every data set, 95 % intervals over seeds, and the mean."""
     if not method.effects:
         return NOTHING
@@ -75,8 +75,8 @@ def forest_plot(found: Combined, method: CombinedMethod) -> Markup:
     x = Scale(
         *limits([0.0, *(r.mean for r in rows)], (end for r in rows for end in (r.low, r.high))), 160.0, PANEL - 46
     )
-    bottom, index = 34 + 26.0 * len(rows), looks(found)[method.name]
-    factor = 100 if is_share(found.metric) else 1
+    bottom, index = 34 + 26.0 * len(rows), looks(combined)[method.name]
+    factor = 100 if is_share(combined.metric) else 1
     ticks = x.ticks(4)
     digits = decimals([factor * t for t in ticks])
     parts = [heading(method.name)]
@@ -85,9 +85,9 @@ def forest_plot(found: Combined, method: CombinedMethod) -> Markup:
         text = number(factor * t, digits, sign=t != 0)
         parts.append(tag("text", text, class_="tick", x=x(t), y=bottom + 16, text_anchor="middle"))
     parts.append(line(0, bottom - 24, PANEL, bottom - 24, "rule"))
-    parts += [_forest_row(row, index, method, found.metric, x, 40 + 26.0 * place) for place, row in enumerate(rows)]
-    label = f"Difference of {method.name} to {found.baseline} on each data set. " + "; ".join(
-        f"{r.data}: {value(r.mean, found.metric, sign=True)} {interval(r.low, r.high, found.metric, sign=True)}"
+    parts += [_forest_row(row, index, method, combined.metric, x, 40 + 26.0 * place) for place, row in enumerate(rows)]
+    label = f"Difference of {method.name} to {combined.baseline} on each data set. " + "; ".join(
+        f"{r.data}: {value(r.mean, combined.metric, sign=True)} {interval(r.low, r.high, combined.metric, sign=True)}"
         for r in rows
     )
     return drawing(PANEL, bottom + 24, label, parts, class_="rows")
@@ -109,9 +109,9 @@ def _forest_row(row: Effect, index: int, method: CombinedMethod, metric: str, x:
     )
 
 
-def rank_plot(found: Combined, wide: bool = True) -> Markup:
+def rank_plot(combined: Combined, wide: bool = True) -> Markup:
     """Each method's mean rank over data sets, best at the top, and a dot for its rank on each of them."""
-    shown = sorted((method for method in found.methods if method.ranks), key=lambda method: method.rank)
+    shown = sorted((method for method in combined.methods if method.ranks), key=lambda method: method.rank)
     if len(shown) < 2:
         return NOTHING
     width, left, right, row = (1120.0, 214.0, 196.0, ROW) if wide else (360.0, 12.0, 12.0, NARROW_ROW)
@@ -122,7 +122,7 @@ def rank_plot(found: Combined, wide: bool = True) -> Markup:
         parts.append(line(x(rank), 6, x(rank), bottom, "grid"))
         parts.append(tag("text", str(rank), class_="tick", x=x(rank), y=bottom + 17, text_anchor="middle"))
     parts += [
-        _rank_row(method, looks(found)[method.name], x, 6 + row * place, width, wide)
+        _rank_row(method, looks(combined)[method.name], x, 6 + row * place, width, wide)
         for place, method in enumerate(shown)
     ]
     axis = tag(

@@ -170,18 +170,18 @@ class Clustered:
     height: Rows
 
 
-def cluster_plot(results: Collected, title: str, found: Clustered, shades: Shades, wide: bool = True) -> Markup:
+def cluster_plot(results: Collected, title: str, clustered: Clustered, shades: Shades, wide: bool = True) -> Markup:
     """The matrix with like runs side by side, and the tree of their likeness at its left."""
     index = {m.name: m.index for m in results.methods}
-    runs = [found.runs[i] for i in found.order]
+    runs = [clustered.runs[i] for i in clustered.order]
     if not runs or any(method not in index for method, _ in runs):
         return NOTHING
     width, tree, labels = (1120.0, 190.0, 250.0) if wide else (360.0, 62.0, 24.0)
     side = min(width - tree - labels, 560.0, 44.0 * len(runs))
     tree += (width - tree - labels - side) / 2 if wide else 0
     top, step = 34.0, side / len(runs)
-    matrix = [[found.matrix[i][j] if i != j else math.nan for j in found.order] for i in found.order]
-    parts = [heading(title), *_tree(found, tree, top, step), *cells(matrix, tree, top, side, side, shades)]
+    matrix = [[clustered.matrix[i][j] if i != j else math.nan for j in clustered.order] for i in clustered.order]
+    parts = [heading(title), *_tree(clustered, tree, top, step), *cells(matrix, tree, top, side, side, shades)]
     if step >= 30:
         parts += numbers_in(matrix, tree, top, (step, step), shades)
     parts += _leaves(runs, index, tree + side + 10, top, step, wide)
@@ -192,13 +192,13 @@ def cluster_plot(results: Collected, title: str, found: Clustered, shades: Shade
     return drawing(width, top + side + 40, label, parts, class_="wide" if wide else "narrow")
 
 
-def _tree(found: Clustered, right: float, top: float, step: float) -> list[Markup]:
+def _tree(clustered: Clustered, right: float, top: float, step: float) -> list[Markup]:
     """Leaves at `right`, the root at the left edge; a leaf stands at 10 i + 5 on scipy's scale."""
-    highest = max((h for row in found.height for h in row), default=0.0) or 1.0
+    highest = max((h for row in clustered.height for h in row), default=0.0) or 1.0
     reach = min(right - 4, 190.0)
     links = [
         path([(right - 4 - reach * h / highest, top + x / 10 * step) for x, h in zip(xs, heights, strict=True)])
-        for xs, heights in zip(found.x, found.height, strict=True)
+        for xs, heights in zip(clustered.x, clustered.height, strict=True)
     ]
     return [tag("path", class_="tree", d="".join(links))]
 

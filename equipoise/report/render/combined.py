@@ -25,30 +25,30 @@ from .words import UNKNOWN, interval, number, p_value, title_of
 
 
 def title(combination: Combination) -> str:
-    found = combination.found
-    others = len(found.methods) - 1
-    return f"{counted(others, 'method')} against {found.baseline} on {counted(len(found.data), 'data set')}"
+    combined = combination.combined
+    others = len(combined.methods) - 1
+    return f"{counted(others, 'method')} against {combined.baseline} on {counted(len(combined.data), 'data set')}"
 
 
 def render_combined(combination: Combination) -> str:
     """The page, which needs nothing else. All text is escaped."""
-    found, ranks = combination.found, both(partial(rank_plot, combination.found))
+    combined, ranks = combination.combined, both(partial(rank_plot, combination.combined))
     contents = [("methods", "Methods"), ("data", "Data sets"), ("pairs", "Pairs")]
     contents += [*([("ranks", "Ranks")] if ranks else []), ("sources", "Sources")]
     content = {
         "title": title(combination),
         "name": "several data sets",
         "contents": contents,
-        "sentences": sentences(found),
+        "sentences": sentences(combined),
         "facts": _facts(combination),
         "notices": combination.notices,
-        "effects": both(partial(effect_plot, found)),
-        "method_table": method_table(found),
-        "data_table": data_table(found),
-        "forests": [figure for method in found.methods if (figure := forest_plot(found, method))],
-        "pair_matrix": pair_matrix(found),
-        "pairs": len(found.pairs),
-        "alpha": found.alpha,
+        "effects": both(partial(effect_plot, combined)),
+        "method_table": method_table(combined),
+        "data_table": data_table(combined),
+        "forests": [figure for method in combined.methods if (figure := forest_plot(combined, method))],
+        "pair_matrix": pair_matrix(combined),
+        "pairs": len(combined.pairs),
+        "alpha": combined.alpha,
         "ranks": ranks,
         "sources": _sources(combination),
         "left_out": combination.left_out,
@@ -60,8 +60,8 @@ def _facts(combination: Combination) -> list[tuple[str, str]]:
     seeds = [data.seeds for data in combination.data]
     span = str(min(seeds)) if min(seeds) == max(seeds) else f"{min(seeds)} to {max(seeds)}"
     return [
-        ("Data sets", "; ".join(combination.found.data)),
-        ("Judged by", title_of(combination.found.metric).lower()),
+        ("Data sets", "; ".join(combination.combined.data)),
+        ("Judged by", title_of(combination.combined.metric).lower()),
         ("Seeds on each", span),
     ]
 
@@ -84,15 +84,15 @@ def _sources(combination: Combination) -> Sorted:
 def write_combined(combination: Combination, folder: Path) -> Path:
     """Write combined.html, combined.csv and combined.json into `folder`; returns the page's path."""
     plain = {
-        **combination.found.to_dict(),
-        "sentences": sentences(combination.found),
+        **combination.combined.to_dict(),
+        "sentences": sentences(combination.combined),
         "notices": combination.notices,
         "left_out": dict(combination.left_out),
         "studies": {data.name: data.studies for data in combination.data},
     }
     contents = {
         "json": pretty_json(plain),
-        "csv": combined_csv(combination.found),
+        "csv": combined_csv(combination.combined),
         "html": render_combined(combination),
     }
     write_each(folder, "combined", contents)
@@ -105,27 +105,27 @@ def print_combined(combination: Combination, console: Console) -> None:
     console.print()
     console.print(_terminal_table(combination))
     console.print()
-    for sentence in (*sentences(combination.found), *combination.notices):
+    for sentence in (*sentences(combination.combined), *combination.notices):
         console.print(Text(f"• {sentence}"))
     for name, reason in combination.left_out:
         console.print(Text(f"• {name} does not count: {reason}.", style="yellow"))
 
 
 def _terminal_table(combination: Combination) -> Table:
-    found = combination.found
+    combined = combination.combined
     table = Table(box=box.SIMPLE_HEAD, padding=0, show_edge=False)
-    for heading in ("method", "data sets", f"mean Δ to {found.baseline}", "p", "a further one", "rank", "standing"):
+    for heading in ("method", "data sets", f"mean Δ to {combined.baseline}", "p", "a further one", "rank", "standing"):
         text = heading in ("method", "standing")
         table.add_column(Text(heading), justify="left" if text else "right", no_wrap=True)
-    for method in found.methods:
+    for method in combined.methods:
         style = {"better": "bold green", "worse": "red", "baseline": "cyan"}.get(method.standing, "")
         known = bool(method.effects)
         foreseen = math.isfinite(method.next_low)
-        further = interval(method.next_low, method.next_high, found.metric, sign=True) if foreseen else UNKNOWN
+        further = interval(method.next_low, method.next_high, combined.metric, sign=True) if foreseen else UNKNOWN
         table.add_row(
             Text(method.name, style=style),
             Text(str(len(method.effects)) if known else UNKNOWN),
-            Text(effect_words(method, found.metric) if known else UNKNOWN, style=style),
+            Text(effect_words(method, combined.metric) if known else UNKNOWN, style=style),
             Text(p_value(method.p_holm)),
             Text(further, style="dim"),
             Text(number(method.rank, 1)),

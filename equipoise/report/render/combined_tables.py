@@ -18,16 +18,24 @@ COLUMNS = (
 )  # fmt: skip
 
 
-def method_table(found: Combined) -> Sorted:
+def method_table(combined: Combined) -> Sorted:
     """Each method over all data sets."""
-    header = ["Method", "Standing", f"Mean Δ to {found.baseline}", "p (Holm)", "Data sets", "τ", "A further data set"]
+    header = [
+        "Method",
+        "Standing",
+        f"Mean Δ to {combined.baseline}",
+        "p (Holm)",
+        "Data sets",
+        "τ",
+        "A further data set",
+    ]
     header += ["Data sets differ, p", "Mean rank"]
-    rows = [_method_row(found, method) for method in found.methods]
-    return Sorted(header, rows, f"Mean differences to {found.baseline} over data sets", texts=2)
+    rows = [_method_row(combined, method) for method in combined.methods]
+    return Sorted(header, rows, f"Mean differences to {combined.baseline} over data sets", texts=2)
 
 
-def _method_row(found: Combined, method: CombinedMethod) -> list[Cell]:
-    metric, claimed = found.metric, method.standing in ("better", "worse")
+def _method_row(combined: Combined, method: CombinedMethod) -> list[Cell]:
+    metric, claimed = combined.metric, method.standing in ("better", "worse")
     ends = interval(method.low, method.high, metric, sign=True) if math.isfinite(method.low) else ""
     further = interval(method.next_low, method.next_high, metric, sign=True) if math.isfinite(method.next_low) else ""
     return [
@@ -43,24 +51,24 @@ def _method_row(found: Combined, method: CombinedMethod) -> list[Cell]:
     ]
 
 
-def data_table(found: Combined) -> Sorted:
+def data_table(combined: Combined) -> Sorted:
     """Each method's difference to the baseline on each data set."""
     rows = [
-        [Cell(method.name, sort=method.name), *(_effect_cell(found, method, data) for data in found.data)]
-        for method in found.methods
+        [Cell(method.name, sort=method.name), *(_effect_cell(combined, method, data) for data in combined.data)]
+        for method in combined.methods
         if method.effects
     ]
-    return Sorted(["Method", *found.data], rows, f"Difference to {found.baseline} on each data set", texts=1)
+    return Sorted(["Method", *combined.data], rows, f"Difference to {combined.baseline} on each data set", texts=1)
 
 
-def _effect_cell(found: Combined, method: CombinedMethod, data: str) -> Cell:
+def _effect_cell(combined: Combined, method: CombinedMethod, data: str) -> Cell:
     effect = method.effect_on(data)
     if effect is None:
         return Cell(UNKNOWN)
-    ends = interval(effect.low, effect.high, found.metric, sign=True)
+    ends = interval(effect.low, effect.high, combined.metric, sign=True)
     against = "against the mean" if data in method.against else ""
     return Cell(
-        value(effect.mean, found.metric, sign=True),
+        value(effect.mean, combined.metric, sign=True),
         f"{ends} ({effect.n})",
         sort=effect.mean,
         note=against,
@@ -68,34 +76,34 @@ def _effect_cell(found: Combined, method: CombinedMethod, data: str) -> Cell:
     )
 
 
-def pair_matrix(found: Combined) -> Sorted:
+def pair_matrix(combined: Combined) -> Sorted:
     """Row minus column: the mean difference over data sets, on how many it is better and worse, and p after Holm."""
-    names = [method.name for method in found.methods]
-    known = {(pair.first, pair.second): pair for pair in found.pairs}
-    rows = [[Cell(a, sort=a), *(_pair_cell(found, known, a, b) for b in names)] for a in names]
+    names = [method.name for method in combined.methods]
+    known = {(pair.first, pair.second): pair for pair in combined.pairs}
+    rows = [[Cell(a, sort=a), *(_pair_cell(combined, known, a, b) for b in names)] for a in names]
     return Sorted(["Row minus column", *names], rows, "Every pair of methods over data sets", texts=1)
 
 
-def _pair_cell(found: Combined, known: dict[tuple[str, str], CombinedPair], first: str, second: str) -> Cell:
+def _pair_cell(combined: Combined, known: dict[tuple[str, str], CombinedPair], first: str, second: str) -> Cell:
     pair, sign = (known[first, second], 1) if (first, second) in known else (known.get((second, first)), -1)
     if pair is None or not pair.n:
         return Cell("" if pair is None else UNKNOWN)
     better, worse = (pair.better, pair.worse)[::sign]
     return Cell(
-        value(sign * pair.mean, found.metric, sign=True),
+        value(sign * pair.mean, combined.metric, sign=True),
         f"{better} : {worse}, p {p_value(pair.p_holm)}",
         sort=sign * pair.mean,
         note=f"better on {better}, worse on {worse} of {pair.n} data sets; p of this pair alone {p_value(pair.p)}",
-        bold=pair.p_holm <= found.alpha,
+        bold=pair.p_holm <= combined.alpha,
     )
 
 
-def combined_csv(found: Combined) -> str:
+def combined_csv(combined: Combined) -> str:
     """A line for each method and data set, and one for each method's mean; what is not known is nan."""
     text = io.StringIO(newline="")
     sheet = csv.writer(text, lineterminator="\n")
     sheet.writerow(COLUMNS)
-    for method in found.methods:
+    for method in combined.methods:
         for e in method.effects:
             alone = [e.n, e.mean, e.low, e.high, e.error, *[math.nan] * 6, method.ranks.get(e.data, math.nan)]
             sheet.writerow(map(csv_cell, [method.name, e.data, *alone, ""]))

@@ -32,8 +32,8 @@ def analyzed(
         if not store.holds(Analysis) or unreadable(store, results):
             return None
         try:
-            found = _part(store, part)
-            return make(found, results) if found else None
+            content = _part(store, part)
+            return make(content, results) if content else None
         except EquipoiseError as error:
             return said(name, title, error)
         except (LookupError, ValueError, ArithmeticError) as error:  # each is what it should be, but not all together

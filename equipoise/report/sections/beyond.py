@@ -18,10 +18,10 @@ from ._reading import SHARE, captioned, curve_of, estimate_of, mean, number, see
 from .section import Section
 
 
-def transfer(found: Sequence[Transfer], results: Collected) -> Section | None:
+def transfer(tasks: Sequence[Transfer], results: Collected) -> Section | None:
     """A linear classifier on the features for other data, and whether separated classes cost it accuracy."""
     figures = []
-    for part in found:
+    for part in tasks:
         name = part.task.partition("(")[0]
         rows = {m.name: estimate_of(m.accuracy) for m in part.methods}
         n = max(e.n for e in rows.values())
@@ -42,19 +42,19 @@ def transfer(found: Sequence[Transfer], results: Collected) -> Section | None:
     return whole("transfer", "Transfer", sentence, figures)
 
 
-def _against(results: Collected, found: Against, name: str, words: str, factor: float = 1) -> Markup:
+def _against(results: Collected, against: Against, name: str, words: str, factor: float = 1) -> Markup:
     """Accuracy elsewhere against another number of the runs, times `factor`, that `words` name."""
-    pairs = {n: [(factor * number(x), number(y)) for x, y in points] for n, points in found.runs.items()}
+    pairs = {n: [(factor * number(x), number(y)) for x, y in points] for n, points in against.runs.items()}
     figure = scatter_panel(results, f"Accuracy on {name}, %", words, pairs, 100)
-    rho, n = found.rank_correlation, found.methods
+    rho, n = against.rank_correlation, against.methods
     said = "" if rho is None else f" Rank correlation of the means of {n} methods: {rho:+.2f}.".replace("-", "−")
     return captioned(figure, f"A small dot for each run, a large mark for each method's mean.{said}")
 
 
-def further(found: Sequence[FurtherImages], results: Collected) -> Section | None:
+def further(folders: Sequence[FurtherImages], results: Collected) -> Section | None:
     """The study's metric on test images from elsewhere, and beside it on the study's own of the same classes."""
     figures = []
-    for part in found:
+    for part in folders:
         name = PurePath(part.folder).name
         n = max(m.score.n for m in part.methods)
         metric = ALL_METRICS[part.metric]
@@ -78,22 +78,24 @@ def further(found: Sequence[FurtherImages], results: Collected) -> Section | Non
     return whole("further", "Further test images", "How the methods do on images from elsewhere.", figures)
 
 
-def robustness(found: Corruptions, results: Collected) -> Section | None:
+def robustness(corruptions: Corruptions, results: Collected) -> Section | None:
     """Errors on corrupted test images."""
-    methods = {m.name: m for m in found.methods}
-    images = found.images
+    methods = {m.name: m for m in corruptions.methods}
+    images = corruptions.images
     axis = Axis.named(["clean", "1", "2", "3", "4", "5"], "Severity")
     curves = {name: curve_of(m.by_severity, axis) for name, m in methods.items()}
     mce = {name: estimate_of(m.mce) for name, m in methods.items()}
-    kinds = list(found.methods[0].errors)
+    kinds = list(corruptions.methods[0].errors)
     rows = [kind.replace("_", " ") for kind in kinds]
     matrix = [[mean(e.mean for e in m.errors[kind]) for m in methods.values()] for kind in kinds]
     n = max(e.n for curve in curves.values() for _, e in curve)
-    is_made = found.folder is None
+    is_made = corruptions.folder is None
     relative = "the baseline's run of the same seed" if is_made else "AlexNet does by its published errors"
     figures = [
         captioned(
-            rows_panel(results, f"Mean corruption error, % of {found.baseline}'s", mce, Values(digits=1), up=False),
+            rows_panel(
+                results, f"Mean corruption error, % of {corruptions.baseline}'s", mce, Values(digits=1), up=False
+            ),
             f"Below 100 a method suffers less than {relative}; 15 corruptions × 5 severities "
             f"of {images} images, 95 % intervals over {seeds(n)}.",
         ),
@@ -109,4 +111,4 @@ def robustness(found: Corruptions, results: Collected) -> Section | None:
     if is_made:
         sentence = "Errors on test images that were corrupted in fifteen common ways."
         return whole("robustness", "Robustness", sentence, figures)
-    return whole("imagenet-c", "ImageNet-C", f"Errors on the corrupted images in {found.folder}.", figures)
+    return whole("imagenet-c", "ImageNet-C", f"Errors on the corrupted images in {corruptions.folder}.", figures)

@@ -53,17 +53,17 @@ def progress(store: Store, results: Collected) -> Section | None:
 
 
 def _seen(store: Store, method: Method) -> list[Seen]:
-    found = []
+    arrays = []
     for run in method.runs:
         if run.finished and (seen := store.progress(run.key)):
-            found.append(seen | {TEST + name: values for name, values in store.open_progress(run.key).items()})
-    return found
+            arrays.append(seen | {TEST + name: values for name, values in store.open_progress(run.key).items()})
+    return arrays
 
 
 def _of_test(seen: Seen) -> Seen | None:
     """What was seen of test images alone, where points of theirs were."""
-    found = {name.removeprefix(TEST): values for name, values in seen.items() if name.startswith(TEST)}
-    return found if "points" in found else None
+    of_test = {name.removeprefix(TEST): values for name, values in seen.items() if name.startswith(TEST)}
+    return of_test if "points" in of_test else None
 
 
 def _pair(results: Collected, seen: Mapping[str, list[Seen]], name: str, title: str, most: float) -> list[Markup]:

@@ -22,17 +22,17 @@ def confused(store: Store, results: Collected) -> Section | None:
     if not store.holds(Confused):
         return None
     try:
-        found = store.document(Confused)
+        document = store.document(Confused)
     except EquipoiseError as error:
         return said(NAME, TITLE, error)
     finished = {method.name: [run.key for run in method.runs if run.finished] for method in results.methods}
-    if not found.pairs or list(found.keys) != finished.get(found.method):
+    if not document.pairs or list(document.keys) != finished.get(document.method):
         return None
     sentence = (
-        f"The pairs of classes that {found.method} mixes up most, over all its runs: test images of each class that it "
-        "recognises, then those that it takes for the other class, the most often mistaken first."
+        f"The pairs of classes that {document.method} mixes up most, over all its runs: test images of each class that "
+        "it recognises, then those that it takes for the other class, the most often mistaken first."
     )
-    titled = tuple((_title(pair), _pictures(pair)) for pair in found.pairs)
+    titled = tuple((_title(pair), _pictures(pair)) for pair in document.pairs)
     return Section(NAME, TITLE, sentence, legend=False, titled=titled, menu="Confused", further=True)
 
 

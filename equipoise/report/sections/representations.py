@@ -30,23 +30,23 @@ R2 = Values(floor=0.0, ceiling=1.0)
 SPECTRA = {"features": "the features", "centroids": "the class means", "head": "the head's weights"}
 
 
-def representations(found: Representations, results: Collected) -> Section | None:
+def representations(measured: Representations, results: Collected) -> Section | None:
     """Layer by layer, between methods, and of the features."""
-    methods = {m.name: m for m in found.methods}
-    panels, large = _likeness(results, methods, found.cka)
+    methods = {m.name: m for m in measured.methods}
+    panels, large = _likeness(results, methods, measured.cka)
     figures = [
-        *_by_layer(results, methods, found.separated),
+        *_by_layer(results, methods, measured.separated),
         *panels,
         *(_spectrum(results, methods, kind, words) for kind, words in SPECTRA.items()),
         _hardness(results, methods),
         *large,
-        _distances(results, methods, found.separated),
-        _points(results, found.embedding, found.class_names),
+        _distances(results, methods, measured.separated),
+        _points(results, measured.embedding, measured.class_names),
     ]
     sentence = (
-        f"What the trained networks make of images. Class separation, spectra and distances are of {found.separated}, "
-        f"all else of {found.images} test images. A layer is the output of a block; features feed the head. Post-hoc "
-        "methods change outputs only, and have no line of their own."
+        f"What the trained networks make of images. Class separation, spectra and distances are of "
+        f"{measured.separated}, all else of {measured.images} test images. A layer is the output of a block; features "
+        "feed the head. Post-hoc methods change outputs only, and have no line of their own."
     )
     return whole("representations", "Representations", sentence, figures)
 
@@ -187,15 +187,15 @@ def _distances(results: Collected, methods: Mapping[str, MethodLayers], images: 
     )
 
 
-def _points(results: Collected, found: Embedding, classes: Sequence[str]) -> Markup:
-    points = {m.name: numbers(m.points) for m in found.methods}
-    shares = [100 * m.share for m in found.methods if m.share is not None]
+def _points(results: Collected, embedding: Embedding, classes: Sequence[str]) -> Markup:
+    points = {m.name: numbers(m.points) for m in embedding.methods}
+    shares = [100 * m.share for m in embedding.methods if m.share is not None]
     kept = f" They hold {min(shares):.0f} to {max(shares):.0f} % of the variance." if shares else ""
-    how = "along the two directions of largest variance" if found.kind == "PCA" else "in two dimensions by t-SNE"
-    which = "training and test" if found.training else "test"
-    marks = f" Dots are {found.training} training images, crosses are test images." if found.training else ""
-    title = f"Features of {which} images, {found.kind}"
+    how = "along the two directions of largest variance" if embedding.kind == "PCA" else "in two dimensions by t-SNE"
+    which = "training and test" if embedding.training else "test"
+    marks = f" Dots are {embedding.training} training images, crosses are test images." if embedding.training else ""
+    title = f"Features of {which} images, {embedding.kind}"
     return captioned(
-        both(lambda wide: feature_maps(results, title, points, found.labels, classes, found.training, wide)),
-        f"{len(found.labels)} images {how}, coloured by class, of one seed of each method.{marks}{kept}",
+        both(lambda wide: feature_maps(results, title, points, embedding.labels, classes, embedding.training, wide)),
+        f"{len(embedding.labels)} images {how}, coloured by class, of one seed of each method.{marks}{kept}",
     )

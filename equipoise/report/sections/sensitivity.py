@@ -35,9 +35,9 @@ def sensitivity(store: Store, results: Collected) -> Section | None:
     return Section(NAME, TITLE, sentence, figures, further=True)
 
 
-def trials_of(found: Sensitivity) -> Iterator[Trial]:
+def trials_of(document: Sensitivity) -> Iterator[Trial]:
     """A point for each value with a score."""
-    for method in found.methods:
+    for method in document.methods:
         for dial in method.dials:
             for point in dial.points:
                 if point.marginal is not None:

@@ -14,13 +14,13 @@ from ._reading import captioned, numbers, row_of, whole, without_diagonal
 from .section import Section
 
 
-def similarity(found: Predictions, results: Collected) -> Section | None:
+def similarity(predictions: Predictions, results: Collected) -> Section | None:
     """Runs and methods by how alike they predict, and what they reach when they vote."""
-    runs = [(run.method, run.seed) for run in found.runs]
-    images, between, names = found.images, found.between, found.methods
-    top1 = numbers(found.same_top1)
+    runs = [(run.method, run.seed) for run in predictions.runs]
+    images, between, names = predictions.images, predictions.between, predictions.methods
+    top1 = numbers(predictions.same_top1)
     shades = Shades.of(without_diagonal(top1), 100, 1)
-    clustered = Clustered(runs, top1, found.order, numbers(found.tree.x), numbers(found.tree.height))
+    clustered = Clustered(runs, top1, predictions.order, numbers(predictions.tree.x), numbers(predictions.tree.height))
     over = "mean over pairs of runs of unlike seeds; on the diagonal two seeds of one method"
     figures = [
         captioned(
@@ -43,7 +43,7 @@ def similarity(found: Predictions, results: Collected) -> Section | None:
             between["same_error"],
             f"Of those of {images} images that both runs get wrong, the share they take for the same class; {over}.",
         ),
-        *_ensembles(results, found.ensembles, images),
+        *_ensembles(results, predictions.ensembles, images),
     ]
     sentence = (
         "Whether methods differ in what they predict, beyond how often they are right. Runs that make the same errors "
@@ -57,21 +57,22 @@ def _methods(results: Collected, title: str, names: Sequence[str], matrix: Matri
     return captioned(method_matrix(results, title, names, values, Shades.of(values, 100, 1)), sentence)
 
 
-def _ensembles(results: Collected, found: Ensembles | None, images: int) -> list[Markup]:
-    if found is None:
+def _ensembles(results: Collected, ensembles: Ensembles | None, images: int) -> list[Markup]:
+    if ensembles is None:
         return []
-    alone = row_of(found.alone)
+    alone = row_of(ensembles.alone)
     sentence = (
-        f"Accuracy of {found.voters} runs that vote, about half of each method, on {images} test images; on the "
+        f"Accuracy of {ensembles.voters} runs that vote, about half of each method, on {images} test images; on the "
         f"diagonal all are of one method. One run alone reaches {100 * min(alone):.1f} to "
         f"{100 * max(alone):.1f} % by method."
     )
-    title = f"Accuracy of ensembles of {found.voters}, %"
-    figures = [_methods(results, title, found.methods, found.accuracy, sentence)]
-    if found.agreement:
-        apart = tuple(tuple(v if i != j else None for j, v in enumerate(row)) for i, row in enumerate(found.agreement))
-        said = (
-            f"Share of {images} test images that the votes of {found.voters} runs of two methods give the same class."
+    title = f"Accuracy of ensembles of {ensembles.voters}, %"
+    figures = [_methods(results, title, ensembles.methods, ensembles.accuracy, sentence)]
+    if ensembles.agreement:
+        apart = tuple(
+            tuple(v if i != j else None for j, v in enumerate(row)) for i, row in enumerate(ensembles.agreement)
         )
-        figures.append(_methods(results, f"Same vote of {found.voters} runs, %", found.methods, apart, said))
+        voters = f"{ensembles.voters} runs"
+        said = f"Share of {images} test images that the votes of {voters} of two methods give the same class."
+        figures.append(_methods(results, f"Same vote of {voters}, %", ensembles.methods, apart, said))
     return figures

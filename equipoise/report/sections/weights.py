@@ -11,9 +11,9 @@ from ._reading import SHARE, captioned, estimate_of, plain_curve, seeds, whole
 from .section import Section
 
 
-def weights(found: ClassWeights, results: Collected) -> Section | None:
+def weights(measured: ClassWeights, results: Collected) -> Section | None:
     """What a study's weightings make of class sizes."""
-    counts = [float(n) for n in found.counts]
+    counts = [float(n) for n in measured.counts]
     order = sorted((i for i in range(len(counts)) if counts[i] > 0), key=lambda i: counts[i])
     axis = Axis.of([counts[i] for i in order], "Training images of the class, log scale", log=True)
 
@@ -21,8 +21,8 @@ def weights(found: ClassWeights, results: Collected) -> Section | None:
         places = [counts[i] for i in order]
         return {name: plain_curve(places, (row[i] for i in order)) for name, row in rows.items() if row}
 
-    weight = curves({m.name: m.weights for m in found.methods})
-    effective = curves({m.name: m.effective for m in found.methods})
+    weight = curves({m.name: m.weights for m in measured.methods})
+    effective = curves({m.name: m.effective for m in measured.methods})
 
     figures = [
         captioned(
@@ -39,13 +39,13 @@ def weights(found: ClassWeights, results: Collected) -> Section | None:
     )
 
 
-def alpha(found: ExampleWeights, results: Collected) -> Section | None:
+def alpha(measured: ExampleWeights, results: Collected) -> Section | None:
     """Validation scores at each example weight."""
     axis = Axis.of([0.0, 1.0], "Example weight α")
     figures = []
-    for metric in dict.fromkeys(m.metric for m in found.methods):
-        own = [m for m in found.methods if m.metric == metric]
-        curves = {m.name: list(zip(found.alphas, map(estimate_of, m.curve), strict=True)) for m in own}
+    for metric in dict.fromkeys(m.metric for m in measured.methods):
+        own = [m for m in measured.methods if m.metric == metric]
+        curves = {m.name: list(zip(measured.alphas, map(estimate_of, m.curve), strict=True)) for m in own}
         values = Values(digits=3) if metric == "loss" else SHARE
         title = f"Validation {metric.replace('_', ' ')}{'' if metric == 'loss' else ', %'}"
         n = max(len(m.best) for m in own)
@@ -53,7 +53,7 @@ def alpha(found: ExampleWeights, results: Collected) -> Section | None:
             captioned(
                 line_panel(results, title, axis, curves, values, marks=False),
                 f"At α = 0 the norms use moving averages alone, at 1 the image's own statistics; mean and 95 % "
-                f"interval over {seeds(n)}, {found.images} images.",
+                f"interval over {seeds(n)}, {measured.images} images.",
             )
         )
     return whole(

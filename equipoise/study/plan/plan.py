@@ -46,10 +46,10 @@ def find_spread(study: Study, store: Store, stated: float | None = None, pilot: 
     if stated is not None:
         return Spread(stated * point, "as you say")
     if pilot is not None:
-        found = _of_results(study, pilot) or _of_validation(study, pilot)
-        if found is None:
+        spread_seen = _of_results(study, pilot) or _of_validation(study, pilot)
+        if spread_seen is None:
             raise EquipoiseError(f"{pilot.path} has no {LEAST_PAIRS} pairs of finished runs on {study.metric}")
-        return found
+        return spread_seen
     assumed = Spread(point, "an assumption; give yours with --spread, or --pilot with a small study")
     return _of_validation(study, store) or assumed
 

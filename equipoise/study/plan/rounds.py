@@ -194,8 +194,8 @@ def _judged(study: Study, rounds: Rounds, store: Store) -> Rounds:
         store.note_opening([r.key for _, r in _due(study, rounds) if store.finished(r.key)], peek=True)
         outputs = store.open_test
     higher = ALL_METRICS[study.metric].higher_is_better
-    found = judge(paired_scores(study, store, outputs), study.baseline, rounds, higher_is_better=higher)
-    return replace(rounds, found=(*rounds.found, found))
+    judged = judge(paired_scores(study, store, outputs), study.baseline, rounds, higher_is_better=higher)
+    return replace(rounds, found=(*rounds.found, judged))
 
 
 def _end_of(rounds: Rounds) -> str | None:
@@ -209,11 +209,11 @@ def _end_of(rounds: Rounds) -> str | None:
 
 
 def _tell(rounds: Rounds, listener: Listener) -> None:
-    look, found = len(rounds.found), rounds.found[-1]
+    look, judged = len(rounds.found), rounds.found[-1]
     seeds = counted(rounds.looks.seeds[look - 1], "seed")
     listener.say(f"Round {look} of at most {len(rounds.looks.seeds)}: {seeds}.")
-    for name, reason in found.dropped.items():
+    for name, reason in judged.dropped.items():
         listener.say(f"  {name} gets no more: {reason}.")
-    for what, questions in (("Open", found.open), ("Given up", found.given_up)):
+    for what, questions in (("Open", judged.open), ("Given up", judged.given_up)):
         if questions:
             listener.say(f"  {what}: {', '.join(questions)}.")

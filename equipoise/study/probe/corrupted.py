@@ -54,7 +54,7 @@ class ImageNetC:
     def __init__(self, path: str, images: int) -> None:
         self.path, self.images = path, images
         self.folders = imagenet_c_folders(path)
-        self.found: dict[tuple[str, int], Split] = {}
+        self.splits: dict[tuple[str, int], Split] = {}
 
     @property
     def settings(self) -> Numbers:
@@ -70,10 +70,10 @@ class ImageNetC:
         }
 
     def _error(self, run: Run, name: str, severity: int) -> float:
-        if (name, severity) not in self.found:  # folders are looked through once for all runs
+        if (name, severity) not in self.splits:  # folders are looked through once for all runs
             further = load_further(self.folders[name, severity], run.task)
-            self.found[name, severity] = drawn(further.split, self.images)
-        return _error(run, self.found[name, severity])
+            self.splits[name, severity] = drawn(further.split, self.images)
+        return _error(run, self.splits[name, severity])
 
 
 def checked_imagenet_c(path: str) -> str:
@@ -87,31 +87,31 @@ def _error(run: Run, split: Split) -> float:
     return float(wrong.double().mean())
 
 
-def summarize_corruptions(subjects: Sequence[Subject], found: dict[str, Numbers], baseline: str) -> Corruptions:
+def summarize_corruptions(subjects: Sequence[Subject], numbers: dict[str, Numbers], baseline: str) -> Corruptions:
     """Each method's errors over seeds, and its mCE relative to the baseline's run of the same seed."""
-    reference = {s.seed: found[s.key]["errors"] for s in by_method(subjects).get(baseline, [])}
-    ratios = {s.key: _relative(found[s.key]["errors"], reference.get(s.seed)) for s in subjects}
-    return Corruptions(found[subjects[0].key]["images"], baseline, _methods(subjects, found, ratios))
+    reference = {s.seed: numbers[s.key]["errors"] for s in by_method(subjects).get(baseline, [])}
+    ratios = {s.key: _relative(numbers[s.key]["errors"], reference.get(s.seed)) for s in subjects}
+    return Corruptions(numbers[subjects[0].key]["images"], baseline, _methods(subjects, numbers, ratios))
 
 
-def summarize_imagenet_c(subjects: Sequence[Subject], found: dict[str, Numbers], folder: str) -> Corruptions:
+def summarize_imagenet_c(subjects: Sequence[Subject], numbers: dict[str, Numbers], folder: str) -> Corruptions:
     """The same on ImageNet-C, with the mCE relative to AlexNet's published errors."""
-    ratios = {s.key: mean_corruption_error(found[s.key]["errors"], "alexnet") for s in subjects}
-    return Corruptions(found[subjects[0].key]["images"], "AlexNet", _methods(subjects, found, ratios), folder)
+    ratios = {s.key: mean_corruption_error(numbers[s.key]["errors"], "alexnet") for s in subjects}
+    return Corruptions(numbers[subjects[0].key]["images"], "AlexNet", _methods(subjects, numbers, ratios), folder)
 
 
 def _methods(
-    subjects: Sequence[Subject], found: dict[str, Numbers], ratios: dict[str, float]
+    subjects: Sequence[Subject], numbers: dict[str, Numbers], ratios: dict[str, float]
 ) -> tuple[MethodCorrupted, ...]:
     methods = []
     for name, group in by_method(subjects).items():
-        errors = [found[s.key]["errors"] for s in group]
+        errors = [numbers[s.key]["errors"] for s in group]
         methods.append(
             MethodCorrupted(
                 name=name,
-                clean=over_seeds([found[s.key]["clean"] for s in group]),
+                clean=over_seeds([numbers[s.key]["clean"] for s in group]),
                 mce=over_seeds([ratios[s.key] for s in group]),
-                by_severity=columns_over_seeds([_by_severity(found[s.key]) for s in group]),
+                by_severity=columns_over_seeds([_by_severity(numbers[s.key]) for s in group]),
                 errors={c: columns_over_seeds([e[c] for e in errors]) for c in CORRUPTIONS},
             )
         )

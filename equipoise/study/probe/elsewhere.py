@@ -64,8 +64,8 @@ class Elsewhere:
 
     def _load(self, task: Task) -> FurtherTest:
         names = next((Path(self.path) / name for name in NAMES if (Path(self.path) / name).exists()), None)
-        found = load_further(self.path, task, names)
-        return FurtherTest(drawn(found.split, self.images).dense(), found.classes, found.absent)
+        images = load_further(self.path, task, names)
+        return FurtherTest(drawn(images.split, self.images).dense(), images.classes, images.absent)
 
 
 def checked_folder(path: str) -> str:
@@ -76,13 +76,15 @@ def checked_folder(path: str) -> str:
     return str(folder)
 
 
-def summarize_further(subjects: Sequence[Subject], found: Mapping[str, Numbers], elsewhere: Elsewhere) -> FurtherImages:
+def summarize_further(
+    subjects: Sequence[Subject], numbers: Mapping[str, Numbers], elsewhere: Elsewhere
+) -> FurtherImages:
     """Each method's scores over seeds, with intervals."""
-    first = found[subjects[0].key]
+    first = numbers[subjects[0].key]
     methods = []
     for name, group in by_method(subjects).items():
         measures = ("score", "own_score", "accuracy")
-        methods.append(MethodElsewhere(name, *(over_seeds([found[s.key][m] for s in group]) for m in measures)))
+        methods.append(MethodElsewhere(name, *(over_seeds([numbers[s.key][m] for s in group]) for m in measures)))
     return FurtherImages(
         folder=elsewhere.path,
         metric=elsewhere.priority.metric,

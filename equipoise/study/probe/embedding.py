@@ -17,7 +17,7 @@ from .subjects import Subject
 POINTS = 300  # drawn of train, and of test
 
 
-def embed(store: Store, subjects: Sequence[Subject], found: Found, tsne: bool) -> Embedding:
+def embed(store: Store, subjects: Sequence[Subject], numbers: Found, tsne: bool) -> Embedding:
     """The features of a run of each method as points (n, 2), with the labels of their images, training first.
 
     All runs are of one seed, and so of the same images: the seed that most methods have.
@@ -26,7 +26,7 @@ def embed(store: Store, subjects: Sequence[Subject], found: Found, tsne: bool) -
     methods: list[MethodPoints] = []
     for subject in subjects:
         if subject.seed == seed:
-            kept = Kept(store, subject.key, found[subject.key])
+            kept = Kept(store, subject.key, numbers[subject.key])
             train, test = kept.features("train"), kept.features("test")
             points, share = _in_two_dimensions(np.concatenate([train.x, test.x]), tsne)
             drawn = np.concatenate([points[: len(train.x)][:POINTS], points[len(train.x) :][:POINTS]])

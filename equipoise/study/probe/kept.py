@@ -46,10 +46,10 @@ def write_kept(store: Store, key: str, grams: Grams, features: Mapping[str, Feat
     return {"batches": sizes, "kept": sum(sizes), "kept_checksum": checksum(buffer.getvalue())}
 
 
-def is_kept(store: Store, key: str, found: Numbers) -> bool:
+def is_kept(store: Store, key: str, numbers: Numbers) -> bool:
     """Whether the file of a run is what was written with these numbers."""
     path = kept_file(store, key)
-    return path.is_file() and found["kept_checksum"] == checksum(path.read_bytes())
+    return path.is_file() and numbers["kept_checksum"] == checksum(path.read_bytes())
 
 
 class Kept:

@@ -18,10 +18,10 @@ VOTERS = 3  # at least
 
 def compare_predictions(store: Store, subjects: Sequence[Subject]) -> Predictions | None:
     """Agreement of the stored predictions on the whole test set; None with fewer than two runs to compare."""
-    found, labels = _predictions(store, subjects)
-    if len(found) < 2:
+    predicted, labels = _predictions(store, subjects)
+    if len(predicted) < 2:
         return None
-    kept, preds = [s for s, _ in found], np.stack([p for _, p in found])
+    kept, preds = [s for s, _ in predicted], np.stack([p for _, p in predicted])
     matrices = agreement_matrix(preds, labels)._asdict()
     few = few_of(kept, DRAWN)
     pairs = {name: matrix[np.ix_(few, few)] for name, matrix in matrices.items()}
@@ -43,8 +43,8 @@ def compare_predictions(store: Store, subjects: Sequence[Subject]) -> Prediction
 def tree_of(similarity: np.ndarray) -> tuple[tuple[int, ...], Tree]:
     """The order in which like runs stand side by side, and the tree that says so as it is drawn."""
     known = np.where(np.isfinite(similarity), similarity, 0.0)
-    found = dendrogram(known)
-    return tuple(found.order.tolist()), Tree(found.x.tolist(), found.height.tolist())
+    drawn = dendrogram(known)
+    return tuple(drawn.order.tolist()), Tree(drawn.x.tolist(), drawn.height.tolist())
 
 
 def between_methods(subjects: Sequence[Subject], matrix: np.ndarray) -> Matrix:
@@ -72,15 +72,15 @@ def test_accuracies(store: Store, subjects: Sequence[Subject]) -> dict[str, floa
 
 def _predictions(store: Store, subjects: Sequence[Subject]) -> tuple[list[tuple[Subject, np.ndarray]], np.ndarray]:
     """Predicted classes (N,) of those runs that have the test samples of the first."""
-    found: list[tuple[Subject, np.ndarray]] = []
+    predicted: list[tuple[Subject, np.ndarray]] = []
     labels = np.empty(0, dtype=np.int64)
     for subject in subjects:
         test = store.open_test(subject.key)
-        if not found:
+        if not predicted:
             labels = test["labels"]
         if np.array_equal(test["labels"], labels) and np.isfinite(test["logits"]).all():
-            found.append((subject, test["logits"].argmax(axis=1)))
-    return found, labels
+            predicted.append((subject, test["logits"].argmax(axis=1)))
+    return predicted, labels
 
 
 def _ensembles(subjects: Sequence[Subject], preds: np.ndarray, labels: np.ndarray) -> Ensembles | None:

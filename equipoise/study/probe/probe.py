@@ -81,11 +81,11 @@ def analyze_study(
         (store.path / FOLDER).mkdir(exist_ok=True)
     try:
         with on_ctrl_c():
-            found = _measure_all(store, subjects, _parts(store, asked), device, listener)
-            found |= _measure_further(store, subjects, asked, device)
+            by_part = _measure_all(store, subjects, _parts(store, asked), device, listener)
+            by_part |= _measure_further(store, subjects, asked, device)
             alphas = _measure_alphas(store, subjects, device)
             with listener.steps("Comparing the runs", 1):
-                analysis = _together(store, asked, subjects, found, alphas)
+                analysis = _together(store, asked, subjects, by_part, alphas)
     except KeyboardInterrupt:
         raise Interrupted from None
     finally:
@@ -153,15 +153,15 @@ def _measure_all(
 ) -> dict[str, dict[str, Numbers]]:
     """For each part, the numbers of each trained run by its key; a run that two methods share is measured once."""
     trained = {s.key: s for s in sorted(subjects, key=lambda s: s.seed) if s.trained}  # a task's seed is loaded once
-    found: dict[str, dict[str, Numbers]] = {part.name: {} for part in parts}
+    by_part: dict[str, dict[str, Numbers]] = {part.name: {} for part in parts}
     with listener.steps("Analyzing", len(trained)) as advance:
         for key, subject in trained.items():
             network = cache(partial(network_of, store, subject.record, device))  # read only if a part needs it
             for part in parts:
                 work, intact = partial(_of, part, network), partial(part.intact, store, key)
-                found[part.name][key] = once(store, key, part.name, part.settings, work, intact)
+                by_part[part.name][key] = once(store, key, part.name, part.settings, work, intact)
             advance(f"{subject.method} · seed {subject.seed}")
-    return found
+    return by_part
 
 
 def _measure_layers(store: Store, asked: Asked, run: Run) -> Numbers:
@@ -181,13 +181,13 @@ def _measure_further(
     store: Store, subjects: Sequence[Subject], asked: Asked, device: torch.device
 ) -> dict[str, dict[str, Numbers]]:
     """For each folder of further images, the numbers of each run, corrected ones too, by its key."""
-    found: dict[str, dict[str, Numbers]] = {}
+    by_part: dict[str, dict[str, Numbers]] = {}
     for elsewhere in _folders(store, asked):
-        numbers = found[elsewhere.part] = {}
+        numbers = by_part[elsewhere.part] = {}
         for subject in sorted(subjects, key=lambda s: s.seed):
             work = partial(_measure_elsewhere, elsewhere, store, subject, device)
             numbers[subject.key] = once(store, subject.key, elsewhere.part, elsewhere.settings, work)
-    return found
+    return by_part
 
 
 def _folders(store: Store, asked: Asked) -> list[Elsewhere]:
@@ -202,14 +202,14 @@ def _measure_elsewhere(elsewhere: Elsewhere, store: Store, subject: Subject, dev
 
 def _measure_alphas(store: Store, subjects: Sequence[Subject], device: torch.device) -> dict[str, Numbers]:
     """Of runs corrected by example weighing: the curve of the network they correct, on validation data."""
-    found = {}
+    numbers = {}
     for subject in subjects:
         weighing = example_weighing_of(subject)
         if weighing is not None and subject.record.trained_by:
             network = partial(_network_of_key, store, subject.record.trained_by, device)
             work = partial(measure_alpha, network, weighing.metric)
-            found[subject.key] = once(store, subject.key, "alpha", {"metric": weighing.metric}, work)
-    return found
+            numbers[subject.key] = once(store, subject.key, "alpha", {"metric": weighing.metric}, work)
+    return numbers
 
 
 def _network_of_key(store: Store, key: str, device: torch.device) -> Run:
@@ -223,14 +223,14 @@ def _together(
     store: Store,
     asked: Asked,
     subjects: Sequence[Subject],
-    found: dict[str, dict[str, Numbers]],
+    by_part: dict[str, dict[str, Numbers]],
     alphas: dict[str, Numbers],
 ) -> Analysis:
     study = store.study()
-    layers, accuracies = found["layers"], test_accuracies(store, subjects)
+    layers, accuracies = by_part["layers"], test_accuracies(store, subjects)
     separation = {s.key: layers[s.key]["separation"]["cosine"][-1] for s in _known(subjects, layers)}
-    corrupted_runs = _known(subjects, found.get("corruptions", {}))
-    imagenet_c_runs = _known(subjects, found.get("imagenet_c", {}))
+    corrupted_runs = _known(subjects, by_part.get("corruptions", {}))
+    imagenet_c_runs = _known(subjects, by_part.get("imagenet_c", {}))
     weighed = _known(subjects, alphas)
     return Analysis(
         made_by=__version__,
@@ -238,24 +238,24 @@ def _together(
         question=study.question,
         baseline=study.baseline,
         asked_images=asked.images,
-        problems=_problems(subjects, found),
+        problems=_problems(subjects, by_part),
         predictions=compare_predictions(store, subjects),
         weights=class_weights(subjects),
         representations=_representations(store, asked, subjects, layers),
         transfer=tuple(
-            summarize_transfer(known, found[other.part], other, separation, accuracies)
+            summarize_transfer(known, by_part[other.part], other, separation, accuracies)
             for other in (Other(name, asked.images) for name in asked.transfer)
-            if (known := _known(subjects, found[other.part]))
+            if (known := _known(subjects, by_part[other.part]))
         ),
         further=tuple(
-            summarize_further(known, found[elsewhere.part], elsewhere)
+            summarize_further(known, by_part[elsewhere.part], elsewhere)
             for elsewhere in _folders(store, asked)
-            if (known := _known(subjects, found[elsewhere.part]))
+            if (known := _known(subjects, by_part[elsewhere.part]))
         ),
-        corruptions=summarize_corruptions(corrupted_runs, found["corruptions"], study.baseline)
+        corruptions=summarize_corruptions(corrupted_runs, by_part["corruptions"], study.baseline)
         if corrupted_runs
         else None,
-        imagenet_c=summarize_imagenet_c(imagenet_c_runs, found["imagenet_c"], asked.imagenet_c or "")
+        imagenet_c=summarize_imagenet_c(imagenet_c_runs, by_part["imagenet_c"], asked.imagenet_c or "")
         if imagenet_c_runs
         else None,
         alpha=summarize_alpha(weighed, alphas) if weighed else None,
@@ -263,30 +263,30 @@ def _together(
 
 
 def _representations(
-    store: Store, asked: Asked, subjects: Sequence[Subject], found: dict[str, Numbers]
+    store: Store, asked: Asked, subjects: Sequence[Subject], numbers: dict[str, Numbers]
 ) -> Representations | None:
-    known = _known(subjects, found)
+    known = _known(subjects, numbers)
     if not known:
         return None
     return Representations(
-        images=found[known[0].key]["images"],
-        methods=summarize(known, found),
-        cka=compare_layers(store, known, found, _maps(asked)),
-        embedding=embed(store, known, found, asked.tsne),
+        images=numbers[known[0].key]["images"],
+        methods=summarize(known, numbers),
+        cka=compare_layers(store, known, numbers, _maps(asked)),
+        embedding=embed(store, known, numbers, asked.tsne),
         class_names=known[0].record.class_names,
-        training_images=found[known[0].key]["training_images"],
+        training_images=numbers[known[0].key]["training_images"],
     )
 
 
-def _known(subjects: Sequence[Subject], found: dict[str, Numbers]) -> list[Subject]:
+def _known(subjects: Sequence[Subject], numbers: dict[str, Numbers]) -> list[Subject]:
     """Those that were measured, and without a problem."""
-    return [s for s in subjects if s.key in found and "problem" not in found[s.key]]
+    return [s for s in subjects if s.key in numbers and "problem" not in numbers[s.key]]
 
 
-def _problems(subjects: Sequence[Subject], found: dict[str, dict[str, Numbers]]) -> tuple[Problem, ...]:
+def _problems(subjects: Sequence[Subject], by_part: dict[str, dict[str, Numbers]]) -> tuple[Problem, ...]:
     return tuple(
         Problem(s.method, s.seed, part, numbers[s.key]["problem"])
-        for part, numbers in found.items()
+        for part, numbers in by_part.items()
         for s in subjects
         if "problem" in numbers.get(s.key, {})
     )

@@ -20,9 +20,9 @@ SEEDS = 3  # runs of a method of which all layers are compared with those of oth
 Found = Mapping[str, Numbers]  # key of a run -> its numbers
 
 
-def summarize(subjects: Sequence[Subject], found: Found) -> tuple[MethodLayers, ...]:
+def summarize(subjects: Sequence[Subject], numbers: Found) -> tuple[MethodLayers, ...]:
     """Each method's numbers: means over its runs with intervals; densities and spectra as means."""
-    return tuple(_method(name, [found[s.key] for s in group]) for name, group in by_method(subjects).items())
+    return tuple(_method(name, [numbers[s.key] for s in group]) for name, group in by_method(subjects).items())
 
 
 def _method(name: str, runs: list[Numbers]) -> MethodLayers:
@@ -54,15 +54,15 @@ def _means(rows: Sequence[Sequence[float | None]]) -> Row:
 # -- similarity of layers --------------------------------------------------------------------------------------------
 
 
-def compare_layers(store: Store, subjects: Sequence[Subject], found: Found, maps: str) -> Likeness | None:
+def compare_layers(store: Store, subjects: Sequence[Subject], numbers: Found, maps: str) -> Likeness | None:
     """Debiased linear CKA by what is kept of layers: of all runs at the features, of a few runs between all layers."""
     if len(subjects) < 2:
         return None
-    features = _cka([(s, [FEATURES]) for s in subjects], store, found)
+    features = _cka([(s, [FEATURES]) for s in subjects], store, numbers)
     few, drawn = [subjects[i] for i in few_of(subjects, SEEDS * len(by_method(subjects)))], few_of(subjects, DRAWN)
     order, tree = tree_of(features[np.ix_(drawn, drawn)])
     return Likeness(
-        images=found[subjects[0].key]["kept"],
+        images=numbers[subjects[0].key]["kept"],
         runs=tuple(subjects[i].named for i in drawn),
         features=features[np.ix_(drawn, drawn)].tolist(),
         order=order,
@@ -70,15 +70,15 @@ def compare_layers(store: Store, subjects: Sequence[Subject], found: Found, maps
         methods=tuple(by_method(subjects)),
         between=between_methods(subjects, features),
         seeds=max(map(len, by_method(few).values())),
-        layers=_between_layers(few, store, found),
+        layers=_between_layers(few, store, numbers),
         maps=maps,
     )
 
 
-def _between_layers(subjects: list[Subject], store: Store, found: Found) -> tuple[tuple[Matrix | None, ...], ...]:
+def _between_layers(subjects: list[Subject], store: Store, numbers: Found) -> tuple[tuple[Matrix | None, ...], ...]:
     """For each pair of methods a matrix (L, L'): CKA of each layer of the one with each of the other."""
-    names = {s.key: found[s.key]["layers"] for s in subjects}
-    whole = _cka([(s, names[s.key]) for s in subjects], store, found)
+    names = {s.key: numbers[s.key]["layers"] for s in subjects}
+    whole = _cka([(s, names[s.key]) for s in subjects], store, numbers)
     starts = np.cumsum([0, *(len(names[s.key]) for s in subjects)])
 
     def block(i: int, j: int) -> np.ndarray:
@@ -96,11 +96,11 @@ def _mean_block(subjects: list[Subject], block: Any, rows: list[int], columns: l
     return np.mean(blocks, axis=0).tolist() if blocks else None
 
 
-def _cka(wanted: list[tuple[Subject, list[str]]], store: Store, found: Found) -> np.ndarray:
+def _cka(wanted: list[tuple[Subject, list[str]]], store: Store, numbers: Found) -> np.ndarray:
     """CKA (K, K) of the K layers of these runs, one run after the other."""
     cka, layers = MinibatchCKA(), []
     for subject, names in wanted:
-        kept = Kept(store, subject.key, found[subject.key])
+        kept = Kept(store, subject.key, numbers[subject.key])
         layers += [kept.grams(name) for name in names]
     for grams in zip(*layers, strict=True):  # all layers of a batch of images
         cka.update_grams(grams)

@@ -64,10 +64,10 @@ def subjects_of(store: Store) -> list[Subject]:
 
 
 def by_method(subjects: Iterable[Subject]) -> dict[str, list[Subject]]:
-    found: dict[str, list[Subject]] = {}
+    groups: dict[str, list[Subject]] = {}
     for subject in subjects:
-        found.setdefault(subject.method, []).append(subject)
-    return found
+        groups.setdefault(subject.method, []).append(subject)
+    return groups
 
 
 def few_of(subjects: Sequence[Subject], most: int) -> list[int]:
@@ -124,7 +124,7 @@ def once(
     part: str,
     settings: Numbers,
     measure: Callable[[], Numbers],
-    intact: Callable[[Numbers], bool] = lambda found: True,
+    intact: Callable[[Numbers], bool] = lambda numbers: True,
 ) -> Numbers:
     """What `measure` gives, measured only where the store does not have it already, undamaged, with these settings.
 
@@ -136,15 +136,15 @@ def once(
         if before and before.settings == settings and intact(before.found):
             return before.found
     try:
-        found = measure()
+        numbers = measure()
     except Damaged as error:
         return {"problem": str(error)}
     except EquipoiseError:  # of what was asked, not of this run
         raise
     except ValueError as error:
         return {"problem": str(error)}
-    store.write_json(name, plain({"settings": settings, "found": found}), indent=None)
-    return json.loads(json.dumps(plain(found)))
+    store.write_json(name, plain({"settings": settings, "found": numbers}), indent=None)
+    return json.loads(json.dumps(plain(numbers)))
 
 
 @dataclass(frozen=True)

@@ -80,13 +80,13 @@ def _to_baseline(cka: Likeness | None, baseline: str) -> dict[str, str]:
 
 def _nearest(predictions: Predictions) -> dict[str, str]:
     """For each method, the other one whose runs most often say the same."""
-    names, found = predictions.methods, {}
+    names, nearest = predictions.methods, {}
     for name, row in zip(names, predictions.between["same_top1"], strict=True):
         others = [(v, other) for v, other in zip(row, names, strict=True) if other != name and v is not None]
         if others:
             share, other = max(others)
-            found[name] = f"{other} {100 * share:.1f}"
-    return found
+            nearest[name] = f"{other} {100 * share:.1f}"
+    return nearest
 
 
 def _name(part: Transfer) -> str:
@@ -122,15 +122,15 @@ def notes(analysis: Analysis) -> list[str]:
         f"in {images.folder}; predictions are among these classes."
         for images in analysis.further
     ]
-    if found := analysis.corruptions:
+    if corruptions := analysis.corruptions:
         said.append(
-            f"mCE: mean corruption error in % of that of {found.baseline}, 15 corruptions × 5 severities of "
-            f"{found.images} test images; lower is better."
+            f"mCE: mean corruption error in % of that of {corruptions.baseline}, 15 corruptions × 5 severities of "
+            f"{corruptions.images} test images; lower is better."
         )
-    if found := analysis.imagenet_c:
+    if corruptions := analysis.imagenet_c:
         said.append(
-            f"mCE on ImageNet-C: mean corruption error in % of AlexNet's, on {found.images} images of each of 75 "
-            f"folders in {found.folder}; lower is better."
+            f"mCE on ImageNet-C: mean corruption error in % of AlexNet's, on {corruptions.images} images of each of 75 "
+            f"folders in {corruptions.folder}; lower is better."
         )
     return said + [f"{p.method}, seed {p.seed}: not measured, {p.problem}" for p in analysis.problems]
 

@@ -87,7 +87,7 @@ def fit_images(images: Tensor, channels: int, size: tuple[int, int]) -> Tensor:
 
 def summarize_transfer(
     subjects: Sequence[Subject],
-    found: Mapping[str, Numbers],
+    numbers: Mapping[str, Numbers],
     other: Other,
     separation: Mapping[str, float],
     own_accuracy: Mapping[str, float],
@@ -96,14 +96,14 @@ def summarize_transfer(
 
     Beside them, of each run by its key: the class separation of its features, and its accuracy on its own test set.
     """
-    first, groups = found[subjects[0].key], by_method(subjects)
+    first, groups = numbers[subjects[0].key], by_method(subjects)
     methods = (
-        MethodAccuracy(name, over_seeds([found[s.key]["accuracy"] for s in group])) for name, group in groups.items()
+        MethodAccuracy(name, over_seeds([numbers[s.key]["accuracy"] for s in group])) for name, group in groups.items()
     )
 
     def against(values: Mapping[str, float]) -> Against:
         points: dict[str, Matrix] = {
-            name: tuple((values[s.key], found[s.key]["accuracy"]) for s in group if s.key in values)
+            name: tuple((values[s.key], numbers[s.key]["accuracy"]) for s in group if s.key in values)
             for name, group in groups.items()
         }
         return Against(points, rank_correlation(points), len(points))

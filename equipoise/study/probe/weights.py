@@ -57,12 +57,12 @@ def measure_alpha(network: Callable[[], Run], metric: str) -> Numbers:
     return {"metric": metric, "alphas": alphas, "scores": scores, "best": float(tuned), "images": len(valid)}
 
 
-def summarize_alpha(subjects: Sequence[Subject], found: dict[str, Numbers]) -> ExampleWeights:
+def summarize_alpha(subjects: Sequence[Subject], numbers: dict[str, Numbers]) -> ExampleWeights:
     """Each method's curve over seeds."""
     methods = []
     for name, group in by_method(subjects).items():
-        runs = [found[s.key] for s in group]
+        runs = [numbers[s.key] for s in group]
         curve, best = columns_over_seeds([run["scores"] for run in runs]), tuple(run["best"] for run in runs)
         methods.append(MethodAlpha(name, runs[0]["metric"], curve, best))
-    first = found[subjects[0].key]
+    first = numbers[subjects[0].key]
     return ExampleWeights(first["alphas"], first["images"], tuple(methods))

@@ -59,24 +59,24 @@ def check_precision(recipes: Iterable[Recipe], device: torch.device) -> None:
     """
     if device.type != "cpu" or not any(recipe.plan.precision == "bf16" for recipe in recipes):
         return
-    found = bf16_here()
-    if found.problem is None:
+    finding = bf16_here()
+    if finding.problem is None:
         return
-    if found.remedy is None or os.environ.get(VARIABLE, found.remedy) != found.remedy:
-        raise EquipoiseError(words(found))
-    os.environ[VARIABLE] = found.remedy
+    if finding.remedy is None or os.environ.get(VARIABLE, finding.remedy) != finding.remedy:
+        raise EquipoiseError(words(finding))
+    os.environ[VARIABLE] = finding.remedy
 
 
-def words(found: Finding) -> str:
+def words(finding: Finding) -> str:
     """What is wrong and what to do, in one sentence."""
-    does = f"set {VARIABLE}={found.remedy} in the environment, or write" if found.remedy else "write"
-    return f'precision = "bf16" cannot be used on this CPU ({found.problem}): {does} precision = "float32"'
+    does = f"set {VARIABLE}={finding.remedy} in the environment, or write" if finding.remedy else "write"
+    return f'precision = "bf16" cannot be used on this CPU ({finding.problem}): {does} precision = "float32"'
 
 
 @lru_cache(maxsize=1)
 def bf16_here() -> Finding:
     """What was found on this machine, now or before."""
-    return remembered("bf16", lambda: asdict(tried_out()), lambda found: Finding(**found))
+    return remembered("bf16", lambda: asdict(tried_out()), lambda finding: Finding(**finding))
 
 
 def tried_out() -> Finding:

@@ -58,14 +58,14 @@ def choose_layouts(recipes: Iterable[Recipe], store: Store, measure: Callable[[R
     faster one; where a network cannot be measured, channels last."""
     before = layouts(store)
     new = {_network(recipe): recipe for recipe in recipes if _network(recipe) not in before}
-    found = {}
+    measured = {}
     for name, recipe in new.items():
         try:
-            found[name] = remembered(f"layout-{_short(name)}", partial(measure, recipe), _known_layout)
+            measured[name] = remembered(f"layout-{_short(name)}", partial(measure, recipe), _known_layout)
         except Failed:
-            found[name] = "channels_last"
-    if found:
-        store.write_json(FILE, {"layouts": before | found})
+            measured[name] = "channels_last"
+    if measured:
+        store.write_json(FILE, {"layouts": before | measured})
 
 
 def measured_layout(recipe: Recipe, task: Task) -> str:

@@ -31,11 +31,11 @@ def remembered(what: str, find: Callable[[], Any], read: Callable[[Any], T]) -> 
     file = cache_folder() / f"{what}-{_machine()}.json"
     known = _known(file, read)
     if known is None:
-        found = find()
+        value = find()
         with suppress(OSError):
-            _write_first(file, json.dumps(found), read)
+            _write_first(file, json.dumps(value), read)
         known = _known(file, read)
-    return read(found) if known is None else known
+    return read(value) if known is None else known
 
 
 def _known(file: Path, read: Callable[[Any], T]) -> T | None:

@@ -74,12 +74,12 @@ def print_profile(
 
 def _trainings(study: StudyDocument, records: Mapping[str, Record]) -> dict[str, Recipe]:
     """The methods that were trained from the start, with the first seed that has finished."""
-    found: dict[str, Recipe] = {}
+    trainings: dict[str, Recipe] = {}
     for method in study.methods:
         there = [records[key] for key in method.keys if key in records]
         if there and (recipe := Recipe.from_dict(there[0].recipe)).parent is None:
-            found[method.name] = recipe
-    return found
+            trainings[method.name] = recipe
+    return trainings
 
 
 def _ways(ways: Mapping[str | None, list[str]]) -> str:

@@ -54,8 +54,8 @@ def do_runs(recipes: Iterable[tuple[str, Recipe]], store: Store, how: How, liste
 
 def set_aside_damaged(store: Store, listener: Listener, keys: Iterable[str] | None = None) -> None:
     """Move what is damaged of these runs, or of all, out of the way and say so; it is done again."""
-    for found in store.set_aside_damaged(keys):
-        words = f"{found.path} is damaged ({found.problem}): its run is now in {store.path / 'damaged'} and done again."
+    for each in store.set_aside_damaged(keys):
+        words = f"{each.path} is damaged ({each.problem}): its run is now in {store.path / 'damaged'} and done again."
         listener.say(words, "warning")
 
 

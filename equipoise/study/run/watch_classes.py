@@ -58,8 +58,8 @@ class Progress:
             return
         streams = self.run.streams.state_dict()  # a pass in training mode draws random numbers
         seen, sealed = self._look()
-        for kept, found in ((self.seen, {"epoch": torch.tensor(epoch), **seen}), (self.sealed, sealed)):
-            for name, value in found.items():
+        for kept, latest in ((self.seen, {"epoch": torch.tensor(epoch), **seen}), (self.sealed, sealed)):
+            for name, value in latest.items():
                 kept.setdefault(name, []).append(value.detach().cpu())
         self.run.streams.load_state_dict(streams)
 

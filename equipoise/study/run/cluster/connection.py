@@ -82,8 +82,8 @@ class Cluster:
 
     def check_nodes(self) -> None:
         """Refuse nodes with other software; who says nothing in time is asked again before each pack."""
-        found = self.on_each_node(facts)
-        wrong = [f"  {name}: {told}" for name, theirs in found.items() if (told := differences(self.software, theirs))]
+        there = self.on_each_node(facts)
+        wrong = [f"  {name}: {told}" for name, theirs in there.items() if (told := differences(self.software, theirs))]
         if wrong:
             raise EquipoiseError(
                 "nodes of the cluster have other software than this machine, and would compute something else:\n"

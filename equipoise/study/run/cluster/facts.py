@@ -29,10 +29,10 @@ def _version(package: str) -> str:
 
 def _equipoise() -> str:
     """A hash of the package's source, for two checkouts can have one version."""
-    found = find_spec("equipoise")
-    if found is None or found.origin is None:
+    spec = find_spec("equipoise")
+    if spec is None or spec.origin is None:
         return MISSING
-    folder, digest = Path(found.origin).parent, hashlib.sha256()
+    folder, digest = Path(spec.origin).parent, hashlib.sha256()
     for path in sorted(folder.rglob("*.py")):
         digest.update(str(path.relative_to(folder)).encode() + path.read_bytes())
     return f"{_version('equipoise')} ({digest.hexdigest()[:8]})"
