@@ -26,7 +26,8 @@ from equipoise.data import Split, Task, load_task
 from equipoise.train import Pack, Recipe, Run
 
 LARGE = 224
-SIZES = {"resnet12": 84, "torchvision/inception_v3": 299, "timm/efficientnet_b4": 320}  # 32 or `LARGE` otherwise
+# 32 or `LARGE` otherwise
+SIZES = {"resnet12": 84, "skipblocknet": LARGE, "torchvision/inception_v3": 299, "timm/efficientnet_b4": 320}
 OTHERS = (
     "torchvision/inception_v3",
     "torchvision/resnet152",

@@ -25,6 +25,8 @@ from .walk import ImageFile
 
 READING = 1  # raised whenever the same files come to be read as other pixels
 HASHERS = 8  # threads: hashing happens outside Python
+PART = 32  # files that a thread is given at a time
+BLOCK = 2**16  # bytes read at a time: a photograph takes one or two, and none takes memory that must be fetched anew
 RACY = 2_000_000_000  # ns; a file younger than this may change again without a change of its times
 _KEY, _DIGEST = 16, 32  # bytes of an index's entry
 
@@ -59,8 +61,9 @@ def digests_of(files: Sequence[ImageFile], base: Path, cache: Path, task: str = 
     known, began = _read_index(where), time.time_ns()
     keys = [_key(file, base) for file in files]
     unknown = [i for i, key in enumerate(keys) if key not in known]
+    parts = [[files[i].path for i in unknown[start : start + PART]] for start in range(0, len(unknown), PART)]
     with ThreadPoolExecutor(HASHERS) as pool:
-        read = list(pool.map(_digest, [files[i].path for i in unknown]))
+        read = [found for part in pool.map(_digests, parts) for found in part]
     failed = [f"{files[i].path}: {found}" for i, found in zip(unknown, read, strict=True) if isinstance(found, str)]
     if failed:
         raise DataError("files cannot be read:\n  " + listed(failed, separator="\n  "))
@@ -73,13 +76,20 @@ def digests_of(files: Sequence[ImageFile], base: Path, cache: Path, task: str = 
     return digests
 
 
+def _digests(paths: Sequence[Path]) -> list[bytes | str]:
+    return [_digest(path) for path in paths]
+
+
 def _digest(path: Path) -> bytes | str:
     """The digest of a file, or why it cannot be read."""
+    digest = hashlib.sha256()
     try:
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").digest()
+        with path.open("rb", buffering=0) as file:
+            while block := file.read(BLOCK):
+                digest.update(block)
     except OSError as error:
         return error.strerror or str(error)
+    return digest.digest()
 
 
 def _key(file: ImageFile, base: Path) -> bytes:

@@ -267,7 +267,7 @@ def _in_colour(image: Any) -> Any:
     """Three channels; white where it is transparent."""
     if "transparency" in image.info or image.mode in ("LA", "La", "PA", "RGBA", "RGBa"):
         return _on_white(image)
-    return image.convert("RGB")
+    return image if image.mode == "RGB" else image.convert("RGB")  # which would copy it
 
 
 def _on_white(image: Any) -> Any:

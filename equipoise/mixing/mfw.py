@@ -23,6 +23,20 @@ def mfw_weights(class_counts: checks.Counts, beta: float = 2.0, spread: str = "g
     return (0.5 * z.sigmoid()).to(torch.promote_types(torch.get_default_dtype(), torch.float32))
 
 
+def weights_of(beta: float | None, class_counts: checks.Counts | None) -> Tensor | None:
+    """Those weights for a mixing that may go without: None where `beta` is."""
+    if beta is None:
+        return None
+    if class_counts is None:
+        raise ValueError(f"beta={beta} weighs classes by their size: give class_counts, or leave beta out")
+    return mfw_weights(class_counts, beta)
+
+
+def weakened(share: Tensor, weights: Tensor | None, target: Tensor) -> Tensor:
+    """A sample's own share (N,) where the partner's is s(N_y) times `share`; without weights it is `share` itself."""
+    return share if weights is None else 1 - weights[target.long()] * share
+
+
 @register(
     "mfw",
     kind="mix",

@@ -7,6 +7,7 @@ from torch import Tensor
 
 from ..core import checks, register
 from ._base import Mix, MixPlan, beta_sample, random_partner
+from .mfw import weakened, weights_of
 
 
 @register(
@@ -18,6 +19,8 @@ from ._base import Mix, MixPlan, beta_sample, random_partner
         "alpha": {"values": (0.5, 1.0, 2.0), "scale": "log"},
         "kappa": {"values": (1.5, 3.0, 6.0), "scale": "log", "low": 1.0},
     },
+    examples=({}, {"beta": 2.0}),
+    later=("beta",),
 )
 class Remix(Mix):
     r"""Mixes images as mixup does, but gives the whole label to the rarer class when the pair is uneven enough.
@@ -35,6 +38,8 @@ class Remix(Mix):
         alpha: of the Beta distribution; 1 as in the paper.
         kappa: from which ratio of class sizes on a pair is uneven; 3 as in the paper.
         tau: how small the share of the more frequent class must be; 0.5 as in the paper, 0 is mixup.
+        beta: of major feature weakening, as in `mixup`: the partner's share is then s of the own class times a number
+            from the Beta distribution. None is Remix.
 
     Differs from the paper: every pair has its own lambda; the paper does not say, and mixup, which it builds on, draws
     one for a batch.
@@ -49,17 +54,28 @@ class Remix(Mix):
     """
 
     class_counts: Tensor
+    weights: Tensor | None
 
-    def __init__(self, class_counts: checks.Counts, alpha: float = 1.0, kappa: float = 3.0, tau: float = 0.5) -> None:
+    def __init__(
+        self,
+        class_counts: checks.Counts,
+        alpha: float = 1.0,
+        kappa: float = 3.0,
+        tau: float = 0.5,
+        beta: float | None = None,
+    ) -> None:
         super().__init__()
         self.alpha = checks.above("alpha", alpha, 0)
         self.kappa = checks.at_least("kappa", kappa, 1)
         self.tau = checks.between("tau", tau, 0, 1)
         # made from the constructor's arguments, so no part of a checkpoint
         self.register_buffer("class_counts", checks.counts(class_counts).long(), persistent=False)
+        self.beta = beta
+        self.register_buffer("weights", weights_of(beta, class_counts), persistent=False)
 
     def plan(self, target: Tensor) -> MixPlan:
         lam = beta_sample(self.alpha, len(target), target.device, self.generator)
+        lam = weakened(lam, self.weights, target)
         partner = random_partner(target, self.generator)
         own = self.class_counts[target.long()]
         theirs = own[partner]

@@ -14,6 +14,7 @@ from .networks.allcnnc import AllCNNC
 from .networks.cifar_resnet import CifarResNet, resnet8, resnet20, resnet32, resnet44, resnet56, resnet110
 from .networks.cnn_small import SmallCNN
 from .networks.densenet import DenseNet, densenet100_k12, densenet100_k24, densenet_bc100_k12
+from .networks.densenet121 import DenseNet121
 from .networks.efficientnet_lite import EfficientNetLite0
 from .networks.mobilenet_v2 import MobileNetV2
 from .networks.nasnet import NASNetA, nasnet_a_n4
@@ -30,6 +31,7 @@ from .networks.resnet import (
 )
 from .networks.resnet12 import ResNet12
 from .networks.shufflenet_v2 import ShuffleNetV2, shufflenet_v2_x0_5
+from .networks.skipblocknet import SkipblockNet
 from .networks.squeezenet import SqueezeNet
 from .networks.wide_resnet import WideResNet, wrn_16_8
 from .pretraining import Pretraining
@@ -41,6 +43,7 @@ __all__ = [
     "CifarResNet",
     "CosineHead",
     "DenseNet",
+    "DenseNet121",
     "DropoutHead",
     "EfficientNetLite0",
     "FreshHead",
@@ -58,6 +61,7 @@ __all__ = [
     "ResNet",
     "ResNet12",
     "ShuffleNetV2",
+    "SkipblockNet",
     "SmallCNN",
     "SqueezeNet",
     "TorchNetwork",

@@ -36,21 +36,24 @@ class Network(nn.Module):
         """Where a mixing may act, by name: on the images, or on what the module of that name puts out."""
         return ("input", *self.stages)
 
+    def feature_map_of(self, x: Tensor) -> Tensor:
+        """Images (N, channels, H, W) -> (N, c, h, w), stage by stage."""
+        for name in self.stages:
+            x = getattr(self, name)(x)
+        return x
+
     def features_of(self, feature_map: Tensor) -> Tensor:
         """(N, c, h, w) -> (N, d)."""
         return feature_map.mean((2, 3))
 
     def features(self, x: Tensor) -> Tensor:
         """What the head is given (N, d)."""
-        for name in self.stages:
-            x = getattr(self, name)(x)
-        return self.features_of(x)
+        return self.features_of(self.feature_map_of(x))
 
     def output(self, x: Tensor) -> Output:
-        for name in self.stages:
-            x = getattr(self, name)(x)
-        features = self.features_of(x)
-        return Output(self.head(features), features, x)
+        feature_map = self.feature_map_of(x)
+        features = self.features_of(feature_map)
+        return Output(self.head(features), features, feature_map)
 
     def forward(self, x: Tensor) -> Tensor:
         return self.output(x).logits

@@ -119,7 +119,7 @@ def paper_page(paper: Paper, results: Results) -> str:
     parts = [f"# {paper.name}: published numbers and ours", f"{paper.reference}. {MADE}"]
     parts.append(f"{counted(len(judged), 'number')}: {states}.")
     for table, of_table in groupby(judged, key=lambda judgement: judgement.cell.table):
-        parts += [f"## {table.capitalize()}", *_table(list(of_table), results.records)]
+        parts += [f"## {table[:1].upper()}{table[1:]}", *_table(list(of_table), results.records)]
     return "\n\n".join(parts) + "\n"
 
 

@@ -172,7 +172,7 @@ def _table7() -> Iterator[StudyFile]:
         yield _cifar_study(name, f"table 7: long-tailed CIFAR-10, ratio {ratio}", choice, rows)
 
 
-# -- figures of the training's progress, appendix D.8 ------------------------------------------------------------------
+# -- figures of the training's progress, appendices D.2, D.8 and D.10 --------------------------------------------------
 
 
 def _progress() -> Iterator[StudyFile]:
@@ -227,6 +227,36 @@ def _stronger_augmentation() -> StudyFile:
     )
 
 
+def _weights_elsewhere(shape: str) -> StudyFile:
+    beta = 0.01 if shape == "step" else 2.0
+    rows = {name: Row(_cifar_row(name, "cifar10", shape, 100)) for name in ("ERM", "mixup", "Remix", "MFW")}
+    weighed = {f"{name}, equation 12": Row({"mix": f"{name.lower()}(beta={beta})"}) for name in ("mixup", "Remix")}
+    return _cifar_study(
+        f"section_d2_cifar10_{shape}",
+        f"appendix D.2: the weights of equation 12 in mixup and Remix, {_title('cifar10', shape)}",
+        ("cifar10", shape, 100),
+        rows | weighed,
+        (
+            "the paper says that the weights bring no improvement there, without numbers, data sets or how they enter; "
+            "here they are multiplied by the partner's share, as in MFW",
+            *READING,
+        ),
+        question="do the weights of feature weakening help mixup and Remix?",
+    )
+
+
+def _other_network(ratio: int) -> StudyFile:
+    name, choice = f"section_d10_ratio{ratio}", ("cifar10", "long_tailed", ratio)
+    rows = {method: Row(_cifar_row(method, *choice), p) for method, p in _printed(name).items()}
+    return _cifar_study(
+        name,
+        f"appendix D.10: DenseNet-121 on long-tailed CIFAR-10, ratio {ratio}",
+        choice,
+        {method: Row({**row.options, "model": "densenet121"}, row.published) for method, row in rows.items()},
+        ("the paper names the network alone: its stem is the one for small images here", *READING),
+    )
+
+
 def studies() -> Iterator[StudyFile]:
     yield from (_table1(*choice) for choice in CIFAR)
     for data, shape in SHAPES:
@@ -235,4 +265,6 @@ def studies() -> Iterator[StudyFile]:
     yield from _table7()
     yield from _progress()
     yield _in_the_plane()
+    yield from (_weights_elsewhere(shape) for shape in WORDS)
     yield _stronger_augmentation()
+    yield from (_other_network(ratio) for ratio in RATIOS)

@@ -1,4 +1,5 @@
 import numpy as np
+import pytest
 import torch
 
 from equipoise.core import Spec
@@ -42,6 +43,25 @@ def test_one_lam_for_the_batch():
     np.testing.assert_allclose(mixed.inputs, share * x + (1 - share) * x[mixed.partner], rtol=1e-5)
 
 
+def test_weights_of_feature_weakening():
+    counts, target = [1000, 100, 10], torch.arange(3).repeat(4000)
+    mean, spread = np.exp(np.mean(np.log(counts))), np.exp(np.std(np.log(counts)))
+    most = 0.5 / (1 + np.exp(-(np.array(counts) - mean) / (2 * spread)))
+    plan = Mixup(alpha=1.0, beta=2.0, class_counts=counts).plan(target)
+    assert torch.equal(plan.label_lam, plan.lam)
+    theirs = 1 - plan.lam.double().view(-1, 3).numpy()
+    # uniform from 0 to s(N): of 4,000 the largest is near s, and the mean half of it
+    np.testing.assert_allclose(theirs.max(0), most, atol=2e-3)
+    np.testing.assert_allclose(theirs.mean(0), most / 2, atol=0.015)
+
+
+def test_weights_need_the_sizes_of_classes():
+    with pytest.raises(ValueError, match="class_counts"):
+        Mixup(beta=2.0)
+    with pytest.raises(ValueError, match="beta"):
+        Mixup(beta=0.0, class_counts=[2, 1])
+
+
 def test_extreme_alpha():
     target = torch.zeros(1000, dtype=torch.long)
     near_ends = Mixup(alpha=1e-4).plan(target).lam
@@ -51,4 +71,4 @@ def test_extreme_alpha():
 
 def test_text_and_repr():
     mix = Spec.parse("mixup(alpha=2)").build("mix")
-    assert repr(mix) == "Mixup(alpha=2.0, per_batch=False)" and mix.site == "input"
+    assert repr(mix) == "Mixup(alpha=2.0, per_batch=False, beta=None)" and mix.site == "input"

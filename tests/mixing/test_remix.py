@@ -54,8 +54,18 @@ def test_an_empty_class_is_no_error():
 
 def test_text_and_errors():
     mix = Spec.parse("remix(kappa=2)").build("mix", class_counts=torch.tensor([3, 1]))
-    assert repr(mix) == "Remix(class_counts=[3, 1], alpha=1.0, kappa=2.0, tau=0.5)"
+    assert repr(mix) == "Remix(class_counts=[3, 1], alpha=1.0, kappa=2.0, tau=0.5, beta=None)"
     with pytest.raises(ValueError, match="kappa must be at least 1"):
         Remix([3, 1], kappa=0.5)
     with pytest.raises(ValueError, match="tau must lie between 0 and 1"):
         Remix([3, 1], tau=1.5)
+
+
+def test_weights_of_feature_weakening_keep_the_rule_of_labels():
+    counts, target = [1000, 100, 10], torch.arange(3).repeat(300)  # s is 0.5, 0.25 and 0.0005
+    mixed = Remix(counts, beta=2.0)(torch.randn(900, 2), target)
+    assert float(mixed.lam.min()) >= 0.5  # a partner has half of an image at most
+    for own, theirs, lam, share in zip(target, target[mixed.partner], mixed.lam, mixed.label_lam, strict=True):
+        assert float(share) == label_share(counts[own], counts[theirs], float(lam), 3.0, 0.5)
+    rare = mixed.target == 2
+    assert bool((mixed.lam[rare] > 0.999).all()) and float(mixed.lam[mixed.target == 0].mean()) < 0.8

@@ -87,3 +87,20 @@ def test_a_transition_keeps_all_channels_or_half_of_them():
     for text, channels in (("densenet(depth=10, growth=4)", 24), ("densenet(depth=16, growth=4, bottleneck=True)", 8)):
         (halved, _block), x = create_model(text, 5).stage2, torch.randn(2, 24 if "bott" not in text else 16, 7, 7)
         assert halved(x).shape == (2, channels, 3, 3)
+
+
+@pytest.mark.parametrize(
+    ("name", "classes", "count"),
+    [
+        ("densenet121(stem='imagenet')", 1000, 7_978_856),  # the number every library gives
+        # without the 7x7 stem and its norm, and with 10 classes
+        ("densenet121", 10, 7_978_856 - 64 * 3 * (49 - 9) - 2 * 64 - 990 * 1025),
+    ],
+)
+def test_densenet121(name, classes, count):
+    with torch.device("meta"):
+        network = create_model(name, classes)
+        assert sum(p.numel() for p in network.parameters()) == count
+        side = 224 if classes == 1000 else 32
+        out = network.output(torch.empty(1, 3, side, side))
+    assert out.feature_map.shape[1:] == ((1024, 7, 7) if classes == 1000 else (1024, 4, 4))
