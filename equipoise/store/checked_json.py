@@ -29,6 +29,10 @@ def to_bytes(content: Mapping[str, Any], *, indent: int | None = 1) -> bytes:
     return raw.replace(_BLANK.encode(), checksum(raw).encode(), 1)
 
 
+def has_checksum(raw: bytes) -> bool:
+    return _HEAD.match(raw) is not None
+
+
 def from_bytes(raw: bytes) -> Any:
     """The content without its checksum; a ValueError says what is wrong with the text."""
     head = _HEAD.match(raw)

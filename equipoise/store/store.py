@@ -33,7 +33,7 @@ from ..core.files import checksum, sync_folder, write_whole
 from .analysis import Analysis
 from .arrays import Arrays, from_npz, to_npz
 from .audited import Audited
-from .checked_json import from_bytes, to_bytes
+from .checked_json import from_bytes, has_checksum, to_bytes
 from .confused import Confused
 from .convergence import Convergence
 from .damage import Damaged, content_of, explained, understood
@@ -50,6 +50,8 @@ RECORD = "record.json"
 WEIGHTS = "weights.safetensors"
 VERDICT = "verdict.json"
 TRAINED_AGAIN = "'equipoise run' sets this run aside and trains it again"
+# They have had a schema only since there were checksums: with the one and without the other, somebody changed them.
+ALWAYS_CHECKED = (Opened.FILE, Convergence.FILE, Audited.FILE, Confused.FILE)
 REMEDIES = {
     MARKER: f'it only says how the folder is written: where all else is whole, put {{"schema": {SCHEMA}}} into it',
     StudyDocument.FILE: "'equipoise run' with the file of the study writes it again",
@@ -390,4 +392,6 @@ def _understood(path: Path, data: bytes, remedy: str, reader: Callable[[Any], T]
         content = from_bytes(data)
         if isinstance(content, Mapping) and "schema" in content:  # opened.json of before it had one is the first
             check_schema(content["schema"], str(path))
+            if path.name in ALWAYS_CHECKED and not has_checksum(data):
+                raise ValueError("its checksum is gone")
         return reader(content)

@@ -54,8 +54,7 @@ def test_what_is_no_picture_is_refused(store, results, picture):
     store.write(Confused("plain", keys_of(results, "plain"), (pair(),)))
     plain = json.loads((store.path / "confused.json").read_text().replace(PICTURE, "?"))
     plain["pairs"][0]["mistaken"] = [picture]
-    del plain["checksum"]
-    store.write_text("confused.json", json.dumps(plain))
+    store.write_json("confused.json", plain)
     assert section(store, results).sentence.startswith("This cannot be shown: ")
     assert "<script>" not in section(store, results).sentence
 

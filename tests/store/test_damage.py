@@ -10,7 +10,7 @@ import torch
 
 from equipoise.core import EquipoiseError
 from equipoise.core.files import checksum, sealed, unsealed
-from equipoise.store import Comparison, Damaged, Record, Store
+from equipoise.store import Comparison, Convergence, Damaged, Record, Store
 from equipoise.store.checked_json import from_bytes, to_bytes
 from equipoise.store.filled import filled
 
@@ -146,6 +146,14 @@ def test_a_damaged_list_of_openings_is_begun_anew_and_says_so(store):
     store.note_opening(["k1"], peek=True)
     assert store.opened().lost and [o.peek for o in store.opened().openings] == [True]
     assert (store.path / "damaged/opened.json").read_text() == "{"
+
+
+def test_a_checksum_taken_away_does_not_make_another_list_of_longer_runs_whole(store):
+    store.write(Convergence(reason="a longer training costs 50 % of the study"))
+    path = store.path / "convergence.json"
+    path.write_text(json.dumps({**store.read_json("convergence.json"), "reason": "it converged"}))
+    with pytest.raises(Damaged, match="its checksum is gone"):
+        store.document(Convergence)
 
 
 @pytest.mark.parametrize(
