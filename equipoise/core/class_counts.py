@@ -42,7 +42,7 @@ class KnowsCounts(nn.Module):
             return self.derived(counts.double()).to(device, dtype)
         if self._ready is not None and self._ready[0] is counts and self._ready[1] == counts._version:
             kept = self._ready[2]
-            if kept.dtype == dtype and kept.device == device:
+            if kept.dtype is dtype and kept.device == device:
                 return kept
         with torch.inference_mode(False):  # what is made there could not be used in training later
             fresh = self.derived(counts.double()).to(device, dtype)

@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 import torch
+from torch._C import (
+    _are_functorch_transforms_active,
+    _is_tracing,
+    _len_torch_dispatch_stack,
+    _len_torch_function_stack,
+)
 from torch.autograd import forward_ad
+from torch.compiler import is_compiling
 from torch.utils._device import DeviceContext
 
 
@@ -15,16 +22,16 @@ def is_watched() -> bool:
     this first.
     """
     return (
-        torch.compiler.is_compiling()  # first: a compiler knows the answer, and looks no further
-        or torch._C._len_torch_dispatch_stack() > 0
-        or torch._C._are_functorch_transforms_active()
-        or torch._C._is_tracing()
+        is_compiling()  # first: a compiler knows the answer, and looks no further
+        or _len_torch_dispatch_stack() > 0
+        or _are_functorch_transforms_active()
+        or _is_tracing()
         or forward_ad._current_level >= 0
-        or (torch._C._len_torch_function_stack() > 0 and _in_function_mode())
+        or (_len_torch_function_stack() > 0 and _in_function_mode())
     )
 
 
 def _in_function_mode() -> bool:
     """In one other than that of a default device, which only says where new tensors are made."""
-    stack = (torch._C._get_function_stack_at(i) for i in range(torch._C._len_torch_function_stack()))
+    stack = (torch._C._get_function_stack_at(i) for i in range(_len_torch_function_stack()))
     return any(not isinstance(mode, DeviceContext) for mode in stack)

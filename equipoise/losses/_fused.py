@@ -114,5 +114,5 @@ class _InOneCall(torch.autograd.Function):
             return slope * grad[:, None], *none
         if not native.suits(grad):  # several gradients at once, or somebody is watching
             return slope * grad, *none
-        factor = float(grad)  # on the CPU, where nothing waits for it
+        factor = grad.item()  # on the CPU, where nothing waits for it
         return slope if factor == 1 else slope * factor, *none

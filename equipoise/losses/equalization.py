@@ -20,8 +20,7 @@ HUGE = 1e38  # taken from a logit that is left out: e^z is 0 then, and so is its
 
 def _row_seeds(target: Tensor, parameters: dict[str, Any]) -> dict[str, Any]:
     """One for each sample, by which the kernel draws."""
-    generator = parameters["generator"]
-    return {"seeds": torch.randint(2**32, target.shape, generator=generator, dtype=torch.int64, device="cpu")}
+    return {"seeds": torch.empty_like(target).random_(0, 2**32, generator=parameters["generator"])}
 
 
 @in_one_call(softmax_loss, rare="rare", left_out="gamma", seeds="seeds", draw=_row_seeds)

@@ -19,13 +19,18 @@ def ldam_margins(class_counts: Tensor, max_margin: float = 0.5) -> Tensor:
     return margins * (max_margin / margins.max())
 
 
-@in_one_call(softmax_loss, scale="scale", margin="scaled_margins")
 def ldam_loss(
     logits: Tensor, target: Tensor, *, scaled_margins: Tensor, scale: float = 30.0, reduction: str = "none"
 ) -> Tensor:
     """LDAM of each sample: logits (N, C), target (N,), scale · margins (C,) -> (N,). See `LDAMLoss`."""
-    margin = scaled_margins.index_select(0, target)[:, None]
-    return nll((scale * logits).scatter_add(1, target[:, None], -margin), target, reduction)
+    return _shifted(logits, target, -scaled_margins, scale, reduction=reduction)
+
+
+@in_one_call(softmax_loss, scale="scale", at_label="label_shift")
+def _shifted(logits: Tensor, target: Tensor, label_shift: Tensor, scale: float, *, reduction: str = "none") -> Tensor:
+    """Cross-entropy of scale · z, where the label's own has `label_shift` (C,) added: -scale · margins."""
+    shift = label_shift.index_select(0, target)[:, None]
+    return nll((scale * logits).scatter_add(1, target[:, None], shift), target, reduction)
 
 
 @register(
@@ -79,8 +84,7 @@ class LDAMLoss(FusedLoss):
         return self.scale * logits
 
     def derived(self, counts: Tensor) -> Tensor:
-        return self.scale * ldam_margins(counts, self.max_margin)
+        return -self.scale * ldam_margins(counts, self.max_margin)  # negative here, once, and not at each call
 
     def reduced(self, logits: Tensor, target: Tensor, reduction: str) -> Tensor:
-        margins = self.of_classes(logits)
-        return ldam_loss(logits, target, scaled_margins=margins, scale=self.scale, reduction=reduction)
+        return _shifted(logits, target, self.of_classes(logits), self.scale, reduction=reduction)

@@ -12,13 +12,15 @@ from pathlib import Path
 
 import torch
 from torch import Tensor
+from torch._C import _dispatch_keys
 from torch.nn import Parameter
 
 from ..core.tracing import is_watched
 
 VERSION = 1  # of the functions' arguments; `kernels.h` has the same
 FOR_PROCESSORS = {"AVX512": "_kernels_avx512", "AVX2": "_kernels_avx2"}  # by PyTorch's word for them, best first
-_CPU = torch.device("cpu")
+# every call of a loss or a norm asks `suits`: what it needs is looked up once
+_CPU, _FLOAT, _LONG, _PLAIN = torch.device("cpu"), torch.float32, torch.int64, frozenset({Tensor, Parameter})
 
 
 @cache
@@ -46,14 +48,14 @@ def suits(*tensors: Tensor | None, labels: Tensor | None = None) -> bool:
     if is_watched() or library() is None:
         return False
     for tensor in tensors:
-        if tensor is not None and not (tensor.dtype is torch.float32 and is_plain(tensor)):
+        if tensor is not None and (tensor.dtype is not _FLOAT or not is_plain(tensor)):
             return False
-    return labels is None or (labels.dtype is torch.int64 and is_plain(labels))
+    return labels is None or (labels.dtype is _LONG and is_plain(labels))
 
 
 def is_plain(tensor: Tensor) -> bool:
     """Whether this is a dense tensor on the CPU and nothing more, of whatever type."""
-    return type(tensor) in (Tensor, Parameter) and torch._C._dispatch_keys(tensor).raw_repr() in _plain_keys()
+    return type(tensor) in _PLAIN and _dispatch_keys(tensor).raw_repr() in _plain_keys()
 
 
 @cache
@@ -63,7 +65,7 @@ def _plain_keys() -> frozenset[int]:
         usual = torch.empty(0, device="cpu")
     with torch.inference_mode():
         without_autograd = torch.empty(0, device="cpu")
-    return frozenset(torch._C._dispatch_keys(t).raw_repr() for t in (usual, without_autograd))
+    return frozenset(_dispatch_keys(t).raw_repr() for t in (usual, without_autograd))
 
 
 def floats(*shape: int) -> Tensor:

@@ -7,6 +7,7 @@ from ctypes import c_float, c_int64, c_uint32, c_void_p
 from functools import cache, lru_cache
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from . import floats, library
@@ -21,7 +22,7 @@ _ARGUMENTS: dict[str, list[Any]] = {
     "squared": [c_float] * 3,  # kappa, magnitude, scale
 }
 
-OF_CLASSES = frozenset({"scale", "shift", "margin", "rare"})  # options that are numbers of the classes, (C,)
+OF_CLASSES = frozenset({"scale", "shift", "at_label", "rare"})  # options that are numbers of the classes, (C,)
 
 Slope = tuple[Tensor, Tensor]
 Kernel = Callable[..., Slope]  # logits, target, reduction, and options of its own -> value, slope of the logits
@@ -34,7 +35,7 @@ def softmax_loss(
     *,
     scale: Tensor | float | None = None,
     shift: Tensor | None = None,
-    margin: Tensor | None = None,
+    at_label: Tensor | None = None,
     rare: Tensor | None = None,
     seeds: Tensor | None = None,
     left_out: float = 0.0,
@@ -42,7 +43,7 @@ def softmax_loss(
     alpha: float = 0.0,
     gamma: float = 0.0,
 ) -> Slope:
-    """Cross-entropy of u = `scale` · z + `shift`, and at the label `margin` less, or what the others make of it.
+    """Cross-entropy of u = `scale` · z + `shift`, at the label + `at_label`, or what the others make of it.
 
     `rare` classes are left out so often, drawn by a row's seed; `tau` brings z to length 1 / tau; `alpha` smooths the
     labels; `gamma` is focal loss's.
@@ -50,7 +51,6 @@ def softmax_loss(
     classes = logits.shape[1]
     if scale is not None and not isinstance(scale, Tensor):
         scale = _for_each_class(scale, classes)
-    at_label = None if margin is None else -margin
     each_class = [t if t is None else _of_classes(t, classes) for t in (scale, shift, at_label, rare)]
     pointers = [t if t is None else t.data_ptr() for t in (*each_class, seeds)]
     smooth = alpha / (1 - alpha)
@@ -94,7 +94,7 @@ def _of_classes(values: Tensor, classes: int) -> Tensor:
 def _call(name: str, logits: Tensor, target: Tensor, reduction: str, *options: Any) -> Slope:
     logits, target = logits.contiguous(), target.contiguous()
     n, c = logits.shape
-    values, slope, total = floats(n), floats(n, c), floats()
+    values, slope, total = logits.new_empty(n), torch.empty_like(logits), logits.new_empty(())
     share = 1 / n if reduction == "mean" and n else 1.0
     results = values.data_ptr(), slope.data_ptr(), total.data_ptr()
     wrong = _kernel(name)(n, c, logits.data_ptr(), target.data_ptr(), share, *results, *options)

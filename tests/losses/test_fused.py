@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from equipoise import native
-from equipoise.losses import focal_loss, ldam_loss
+from equipoise.losses import focal_loss
 from equipoise.losses._base import reduce
 from equipoise.losses._fused import in_one_call
 
@@ -124,7 +124,11 @@ def test_a_wrong_call_is_told_as_python_tells_it(given, named, message):
         focal_loss(torch.ones(2, 2), torch.tensor([0, 1]), *given, **named)
 
 
-@pytest.mark.parametrize("named", [{}, {"margins": torch.ones(2)}])
+@pytest.mark.parametrize("named", [{}, {"shifts": torch.ones(2)}])
 def test_a_missing_argument_is_named(named):
-    with pytest.raises(TypeError, match="missing a required .*'scaled_margins'"):
-        ldam_loss(torch.ones(2, 2), torch.tensor([0, 1]), **named)
+    @in_one_call(None, shift="shift")
+    def shifted(logits, target, *, shift, reduction="none"):
+        raise AssertionError
+
+    with pytest.raises(TypeError, match="missing a required .*'shift'"):
+        shifted(torch.ones(2, 2), torch.tensor([0, 1]), **named)

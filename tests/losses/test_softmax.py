@@ -13,12 +13,12 @@ each_kind = pytest.mark.parametrize("dtype", KINDS, ids=str)
 pytestmark = pytest.mark.usefixtures("either_way")
 
 
-@in_one_call(softmax_loss, scale="scale", shift="shift", margin="margin")
-def cross_entropy(logits, target, scale=1.0, *, shift=None, margin=None, reduction="none"):
+@in_one_call(softmax_loss, scale="scale", shift="shift", at_label="added")
+def cross_entropy(logits, target, scale=1.0, *, shift=None, added=None, reduction="none"):
     """Of all that a loss may do to its logits."""
     u = scale * logits
     u = u if shift is None else u + shift
-    u = u if margin is None else u - margin * F.one_hot(target, logits.shape[1])
+    u = u if added is None else u + added * F.one_hot(target, logits.shape[1])
     return nll(u, target, reduction)
 
 
@@ -52,12 +52,12 @@ def test_value_and_gradient_are_pytorchs(size, reduction, dtype):
 def test_the_logits_may_be_moved(dtype):
     logits, target = example(6, 5, dtype)
     logits.requires_grad_()
-    scale, shift, margin = torch.rand(5, dtype=dtype), torch.randn(5, dtype=dtype), torch.randn(5, dtype=dtype)
+    scale, shift, added = torch.rand(5, dtype=dtype), torch.randn(5, dtype=dtype), torch.randn(5, dtype=dtype)
 
     def moved(z, reduction="none"):
-        return cross_entropy(z, target, scale, shift=shift, margin=margin, reduction=reduction)
+        return cross_entropy(z, target, scale, shift=shift, added=added, reduction=reduction)
 
-    u = scale * logits + shift - F.one_hot(target, 5) * margin
+    u = scale * logits + shift + F.one_hot(target, 5) * added
     value, expected = moved(logits), F.cross_entropy(u, target, reduction="none")
     torch.testing.assert_close(value, expected)
     weights = torch.rand(6, dtype=dtype)
