@@ -2,8 +2,8 @@
 
     python benchmarks/heads.py [--images 5000] [--seeds 10] [--size 64]
 
-The images are digits, shifted at random and written as files, one folder a class. What is measured: the frozen network
-looking at all of them, then the whole study from its start to its verdict with the features at hand.
+The images are digits, shifted at random and written as files, one folder per class. What is measured: the frozen
+network looking at all of them, then the whole study from its start to its verdict with the features at hand.
 """
 
 from __future__ import annotations

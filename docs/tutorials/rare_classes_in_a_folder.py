@@ -2,7 +2,7 @@
 A folder of images with rare classes
 ====================================
 
-You have images in folders, one folder a class, and some classes have few of them. This tutorial asks what to do about
+You have images in folders, one folder per class, and some classes have few of them. This tutorial asks what to do about
 it, with evidence. It needs ``pip install 'equipoise[study,images]'``.
 """
 

@@ -1,4 +1,4 @@
-"""Which images there are, of which class and part: from a folder with one folder a class, or from a table."""
+"""Which images there are, of which class and part: from a folder with one folder per class, or from a table."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def list_images(path: Path, group: str | None = None) -> Listing:
     path = path.expanduser()
     if not os.path.exists(path):  # Path.exists raises where a name is too long
         raise DataError(
-            f"{visible(path)} is not there; give a folder with one folder a class, or a CSV of path and label"
+            f"{visible(path)} is not there; give a folder with one folder per class, or a CSV of path and label"
         )
     if path.is_dir():
         listing = _of_folder(path.resolve())

@@ -20,7 +20,7 @@ def report(
 ) -> None:
     """Write report.html, report.md and the tables again from the stored runs, and show the verdict.
 
-    A study that has not ended is reported with --peek only, and says so ever after.
+    A study that has not ended is reported with --peek only, and every later report says so.
 
     Several folders, of studies that differ in their data alone, also give one table, methods × imbalance ratios; with
     --out it is written to by_ratio.md, by_ratio.tex and by_ratio.csv there.
@@ -66,7 +66,7 @@ def analyze(
         list[str] | None, typer.Option(help="A task on which a linear classifier of the features is tried.")
     ] = None,
     further: Annotated[
-        list[str] | None, typer.Option(help="A folder of further test images, with one folder a class of the task.")
+        list[str] | None, typer.Option(help="A folder of further test images, with one folder per class of the task.")
     ] = None,
     corruptions: Annotated[bool, typer.Option("--corruptions", help="Errors on corrupted test images too.")] = False,
     imagenet_c: Annotated[

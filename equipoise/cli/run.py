@@ -47,13 +47,14 @@ def run(
 ) -> None:
     """Run a study: train every method with every seed, then report.
 
-    Stop it at any moment (Ctrl-C, or worse) and run the same command again: finished runs are kept, a run under way
-    goes on from its last checkpoint. Methods or seeds added to the file later cost only their own runs. Two of these
-    commands on one folder share the work.
+    Stop it at any moment (Ctrl-C, or even kill -9) and run the same command again: finished runs are kept, and a run
+    under way continues from its last checkpoint. Methods or seeds added to the file later cost only their own runs.
+    Two of these commands on one folder share the work.
 
-    With --until-decided seeds are added in planned rounds, on from those in the file. After each, methods that are
-    surely worse get no more, and the study ends when what can be settled is. Rounds are judged on validation data, or
-    with --peek on the test set. The chance of a false claim stays 5 % either way; docs/evidence.md says how.
+    With --until-decided seeds are added in planned rounds, starting with those in the file. After each round, methods
+    that are surely worse get no more seeds, and the study ends when all that can be settled is settled. Rounds are
+    judged on validation data, or with --peek on the test set. The chance of a false claim stays 5 % either way;
+    docs/evidence.md says how.
 
     At the end the baseline and the best method are trained once more for twice as long, where that costs no more than
     a fifth of the study, or with --pilot. If that makes clearly fewer mistakes, training was too short, and no method
@@ -111,7 +112,8 @@ def train(
 
         torchrun --nproc-per-node=4 --max-restarts=3 -m equipoise train recipe.toml
 
-    The same command, with that number or another, goes on from the last checkpoint; docs/distributed.md says more.
+    The same command, with the same or another number of processes, continues from the last checkpoint;
+    docs/distributed.md says more.
     """
     from ..study import expand_preset, name_of, near, read_toml, started_by_torchrun, study_of_one
     from ..train import Mistakes, Recipe

@@ -15,16 +15,16 @@ from .app import app, console
 @app.command()
 def shards(
     path: Annotated[
-        Path, typer.Argument(help="A folder with one folder a class, or one of tar files.", show_default=False)
+        Path, typer.Argument(help="A folder with one folder per class, or one of tar files.", show_default=False)
     ],
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="A new folder for shards; needed where PATH has images.")
     ] = None,
     megabytes: Annotated[int, typer.Option(min=1, max=1_000_000, help="Size of a shard, about.")] = 256,
 ) -> None:
-    """Put a folder of images into tar files (WebDataset), or write the index of tar files that somebody else made.
+    """Put a folder of images into tar files (WebDataset), or write the index of tar files that other programs made.
 
-    With --out, PATH has one folder a class, perhaps inside train, val and test; its images are copied into shards in
+    With --out, PATH has one folder per class, perhaps inside train, val and test; its images are copied into shards in
     random order, and an index is written beside them. Without --out, PATH has tar files with an image and a class
     number (.cls) in each sample, and gets an index. The task is then shards(path='…'); docs/data.md explains it.
     """

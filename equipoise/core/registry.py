@@ -168,7 +168,7 @@ def register(
 
 @cache
 def _with_plugins() -> None:
-    """Plugins are asked for their methods once, when somebody first asks for any."""
+    """Plugins are imported once, when a method is first asked for."""
     for plugin in plugins.installed():
         before = set(_REGISTRY)
         if not plugins.imported(plugin):

@@ -40,7 +40,7 @@ class Arena:
         return isinstance(self.source, Path)
 
     def has_copy(self, device: torch.device) -> bool:
-        """Whether somebody reads a copy in this device's memory already."""
+        """Whether a copy in this device's memory is in use already."""
         return indexed(device) in self._copies
 
     def copy(self, device: torch.device) -> ArenaCopy:

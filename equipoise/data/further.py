@@ -34,7 +34,7 @@ class FurtherTest:
 def load_further(
     path: str | Path, task: Task, names: Mapping[str, str | None] | str | Path | None = None
 ) -> FurtherTest:
-    """The images of a folder that has one folder a class, made as large as the task's and grey where those are.
+    """The images of a folder that has one folder per class, made as large as the task's and grey where those are.
 
     A folder belongs to the class that `names` has for it, else to the class of its name. Folders that are all whole
     numbers, none of them a class's name, are class indices, as in ImageNet-v2. Several folders may be of one class.
@@ -49,7 +49,7 @@ def load_further(
     """
     base, (channels, frame) = Path(path).expanduser(), _channels_and_frame(task)
     if not base.is_dir():
-        raise EquipoiseError(f"{visible(base)} is not a folder; give the folder that holds one folder a class")
+        raise EquipoiseError(f"{visible(base)} is not a folder; give the folder that holds one folder per class")
     folders = subfolders(base, base)
     class_of = _classes(base, folders, task.class_names, _read_names(names))
     files = [(f.path, label) for folder, label in class_of.items() for f in image_files(base / folder, base)]

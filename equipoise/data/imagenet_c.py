@@ -13,7 +13,7 @@ GROUPS = ("", "noise", "blur", "weather", "digital")  # the archives, each of wh
 
 
 def imagenet_c_folders(path: str | Path) -> dict[tuple[str, int], Path]:
-    """The folder of each corruption at each severity, with one folder a class, for `load_further`.
+    """The folder of each corruption at each severity, with one folder per class, for `load_further`.
 
     `path` holds ``gaussian_noise/1`` to ``jpeg_compression/5``, directly or in the folders of the archives
     (``noise/gaussian_noise/1``). The four further corruptions of the archive ``extra`` are no part of the benchmark.

@@ -81,5 +81,5 @@ def board(*folders: Path | str) -> BoardResults:
 def _collected(place: Path) -> Collected | Refused:
     try:
         return Results(place).collected
-    except EquipoiseError as error:  # it has not ended, is damaged, or its runs saw unlike data
+    except EquipoiseError as error:  # it has not ended, is damaged, or its runs saw different data
         return Refused(place.name, "", str(error))

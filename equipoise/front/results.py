@@ -102,7 +102,7 @@ class Results:
     def report(self) -> Path:
         """Write report.html, report.md and the tables, and give the path of the page.
 
-        Of a user's own images the page shows some that are mistaken, if they can be read.
+        For a user's own images the page shows some that were confused, if they can be read.
         """
         note_confused(self.store, self.collected)
         return write_report(self.store, self.collected)

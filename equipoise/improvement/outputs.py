@@ -68,7 +68,7 @@ def _pair(batch: Any) -> tuple[Tensor, Tensor]:
 def _logits(network: nn.Module, inputs: Tensor) -> Tensor:
     try:
         out = network(inputs.to(device_of(network)))
-    except Exception as error:  # whatever a network of somebody's raises
+    except Exception as error:  # a user's network may raise anything
         raise EquipoiseError(
             f"the network cannot take inputs of shape {tuple(inputs.shape)}: {type(error).__name__}: {error}"
         ) from error

@@ -137,7 +137,7 @@ def _fingerprint(runs: Sequence[Run]) -> str:
 
 
 def _published(recipe: Mapping[str, Any]) -> dict[str, Any]:
-    """A recipe without places on the disk of whoever ran it: of paths the last part remains."""
+    """A recipe without places on the disk of the person who ran it: of paths the last part remains."""
     return {dial: _published(v) if isinstance(v, Mapping) else _without_place(v) for dial, v in recipe.items()}
 
 

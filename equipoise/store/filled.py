@@ -24,7 +24,7 @@ class Filled:
         return filled(cls, plain)
 
     def to_dict(self) -> dict[str, Any]:
-        return asdict(self)  # type: ignore[call-overload]  # whoever inherits is a dataclass
+        return asdict(self)  # type: ignore[call-overload]  # every subclass is a dataclass
 
 
 def filled(kind: type[T], plain: Any, *, strict: bool = False) -> T:

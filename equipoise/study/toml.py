@@ -71,7 +71,7 @@ def _remedy_for_folder(path: Path) -> str:
     if not any(child.is_dir() for child in _children(path)):
         return ""
     return (
-        f". 'equipoise compare {path}' compares methods on the images in it, one folder a class, and keeps the best "
+        f". 'equipoise compare {path}' compares methods on the images in it, one folder per class, and keeps the best "
         "model. To choose the methods yourself, write a file such as this one and run it:\n\n"
         f'baseline = "plain"\n\n[task]\nname = "folder(path={str(path)!r}, size=64)"\n\n[base]\nmodel = "resnet18"\n'
         f'epochs = 30\n\n[methods.plain]\n\n[methods.balanced]\nloss = "balanced_softmax"'

@@ -139,7 +139,7 @@ def test_a_class_of_one_image_takes_the_variance_of_the_others():
 def test_what_cannot_be_told():
     d, strata = drawn(np.random.default_rng(7), 3, (2, 2))
     assert math.isnan(new_images(d[:2], strata, np.ones(2)).low)  # two seeds
-    assert math.isnan(new_images(d[:, [0, 2]], np.array([0, 1]), np.ones(2)).low)  # one image a class
+    assert math.isnan(new_images(d[:, [0, 2]], np.array([0, 1]), np.ones(2)).low)  # one image per class
     same = new_images(np.zeros((3, 4)), strata, np.ones(2))
     assert (same.low, same.high, same.p) == (0, 0, 1)
     ones = new_images(np.ones((3, 4)), strata, np.ones(2))

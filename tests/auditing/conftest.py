@@ -1,4 +1,4 @@
-"""Real images: handwritten digits as PNG files, 32 × 32, one folder a class."""
+"""Real images: handwritten digits as PNG files, 32 × 32, one folder per class."""
 
 import numpy as np
 import pytest

@@ -32,7 +32,7 @@ def png(pixels):
 
 @pytest.fixture(scope="module")
 def photos(tmp_path_factory):
-    """A folder of one folder a class."""
+    """A folder of one folder per class."""
     base, rng = tmp_path_factory.mktemp("photos"), np.random.default_rng(0)
     for name, count in COUNTS.items():
         (base / name).mkdir()

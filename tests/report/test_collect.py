@@ -186,7 +186,7 @@ def test_classes_of_another_task_are_not_mixed_in(store, demo):
 def test_runs_of_one_task_that_saw_unlike_data_are_refused(store, demo, change):
     store.remove(demo.key_of("focal", 1))
     store.put(demo.record_of("focal", 1, **change), {"test": demo.simulated("focal", 1)})
-    with pytest.raises(EquipoiseError, match=r"saw unlike data.*data0001.*plain, seed 1.*: focal, seed 1.*--out"):
+    with pytest.raises(EquipoiseError, match=r"saw different data.*data0001.*plain, seed 1.*: focal, seed 1.*--out"):
         collect(store)
 
 

@@ -149,6 +149,6 @@ def test_nodes_with_other_software_are_named(nodes, monkeypatch):
 
 def test_a_node_without_the_images_is_named(nodes, tmp_path):
     task = TaskChoice(f"folder(path='{tmp_path / 'only_here'}', size=8)")
-    told = "the node .* cannot be used: it has not got the images of folder.*only_here"
+    told = "the node .* cannot be used: it does not have the images of folder.*only_here"
     with pytest.raises(EquipoiseError, match=told):
         connected(nodes.address).on_each_node(sets.find_set, task, seconds=300)  # a busy machine takes its time

@@ -163,7 +163,7 @@ def test_content_is_in_the_key_and_the_place_is_not():
 def test_a_report_refuses_runs_of_unlike_data(place):
     trained(place)
     with_other_content(place, keys(place)[0], "0123456789abcdef")
-    with pytest.raises(EquipoiseError, match=r"unlike data.*0123456789abcdef \(3 classes\): (plain|smooth), seed 0"):
+    with pytest.raises(EquipoiseError, match=r"different data.*0123456789abcdef \(3 classes\): (plain|smooth), seed 0"):
         collect(Store(place / "out"))
     assert Store(place / "out").opened() is None, "its test results were not looked at"
 

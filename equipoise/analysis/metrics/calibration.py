@@ -39,7 +39,7 @@ def sigmoid_log_probabilities(logits: Array) -> Any:
 
 @either_kind
 def sigmoid_probabilities(logits: Array) -> Any:
-    r"""Probabilities of a network with one sigmoid a class: each divided by the sum of its row, (N, C) -> (N, C).
+    r"""Probabilities of a network with one sigmoid per class: each divided by the sum of its row, (N, C) -> (N, C).
 
     .. math:: p_c = \sigma(z_c) \Big/ \sum_k \sigma(z_k)
 

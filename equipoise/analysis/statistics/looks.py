@@ -21,7 +21,7 @@ class Looks:
 
     .. math:: P\Big(\frac{p_\tau}{w_\tau} \le u\Big) \le \sum_j P(p_j \le u \, w_j) \le u \sum_j w_j \le u,
 
-    whatever made it end at look :math:`\tau`: a score, a budget, or somebody's impatience.
+    whatever made it end at look :math:`\tau`: a score, a budget, or impatience.
 
     >>> looks = Looks(seeds=(8, 12, 18), shares=(0.25, 0.25, 0.5))
     >>> [looks.at(n_seeds) for n_seeds in (7, 8, 17, 30)]

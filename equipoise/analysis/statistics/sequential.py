@@ -55,7 +55,7 @@ class Rounds:
     """The plan of a study in rounds, and what the rounds `found` so far. `ended` says why it ended, None while it runs.
 
     `seeds` are all that the plan may use, in order; look j has the first `looks.seeds[j - 1]` of them. `judged_on` is
-    "validation", or "test" where somebody asked to peek.
+    "validation", or "test" where a peek was asked for.
     """
 
     alpha: float

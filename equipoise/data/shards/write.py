@@ -1,4 +1,4 @@
-"""Shards from a folder of images, and an index for shards that somebody else wrote."""
+"""Shards from a folder of images, and an index for shards that other programs wrote."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ SEED = 0  # of the order of images
 def write_shards(
     folder: str | Path, out: str | Path, *, shard_bytes: int = SHARD_BYTES, progress: Progress = silent
 ) -> Path:
-    """Write the images of a folder, which has one folder a class or `train`, `val` and `test`, as WebDataset shards.
+    """Write the images of a folder, which has one folder per class or `train`, `val` and `test`, as WebDataset shards.
 
     Image files are taken as they are, in an order drawn with a fixed seed, so that each shard is a mixture of classes.
     Gives the path of the index, which is written last: present means complete.
@@ -47,7 +47,7 @@ def write_shards(
     checks.whole("shard_bytes", shard_bytes, 1)
     base, out = Path(folder).expanduser().resolve(), Path(out).expanduser()
     if not base.is_dir():
-        raise DataError(f"{visible(base)} is not a folder; give the folder that holds one folder a class")
+        raise DataError(f"{visible(base)} is not a folder; give the folder that holds one folder per class")
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise DataError(f"{visible(out)} is there already: shards are written to a folder that is new or empty")
     parts = parts_of(base)

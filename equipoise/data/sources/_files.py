@@ -59,7 +59,7 @@ def source_of_files(
 def files_of_classes(
     place: Path, base: Path, names: Sequence[str], others: str = "classes without training images"
 ) -> Files:
-    """The images of a folder that has one folder a class, and their labels, in the order of `names`.
+    """The images of a folder that has one folder per class, and their labels, in the order of `names`.
 
     It may have no other folders; the error calls them `others`.
     """

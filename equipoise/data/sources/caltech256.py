@@ -1,4 +1,4 @@
-"""Caltech-256, one folder a class, with the split of the paper on four things about batch normalization."""
+"""Caltech-256, one folder per class, with the split of the paper on four things about batch normalization."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Your own images: a folder with one folder a class."""
+"""Your own images: a folder with one folder per class."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def folder(
     leave_out: str | None = None,
     root: str | Path | None = None,
 ) -> Source:
-    """Your own images: `path` has one folder a class, or `train`, `val` and `test` folders that have one each.
+    """Your own images: `path` has one folder per class, or `train`, `val` and `test` folders that have one each.
 
     The middle square of each image is brought to `size` × `size` pixels and three channels; docs/data.md says how
     16-bit, transparent and turned images are read. With `resize` or `keep` images are kept whole instead, with a short
@@ -110,7 +110,7 @@ def located(path: Path, root: str | Path | None, kind: str = "folder") -> Path:
             return place
     tried = listed([str(place) for place in dict.fromkeys(places)])
     what, wanted = {
-        "folder": ("folder", "folder that holds one folder a class"),
+        "folder": ("folder", "folder that holds one folder per class"),
         "file": ("file", "CSV file of paths"),
         "shards": ("folder", "folder that 'equipoise shards' wrote"),
     }[kind]

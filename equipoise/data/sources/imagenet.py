@@ -41,7 +41,7 @@ IMAGENET = official(
 def imagenet(size: int = 224, resize: int | None = None, root: str | Path | None = None) -> Source:
     """ImageNet: 1,281,167 training and 50,000 test photographs, a thousand classes.
 
-    Reads ``train/CLASS`` and ``val`` of ILSVRC 2012, where ``val`` has one folder a class, or all images with
+    Reads ``train/CLASS`` and ``val`` of ILSVRC 2012, where ``val`` has one folder per class, or all images with
     ``ILSVRC2012_devkit_t12`` beside it; or what Kaggle unpacks, ``ILSVRC/Data/CLS-LOC`` with ``LOC_val_solution.csv``.
     Classes are in the order of their WordNet identifiers, as usual. The official test images have no labels, so the
     validation images are the test set, as in all papers here.

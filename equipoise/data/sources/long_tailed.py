@@ -46,7 +46,7 @@ def imagenet_lt(size: int = 224, resize: int | None = None, root: str | Path | N
 
     Reads ``ImageNet_LT_train.txt``, ``ImageNet_LT_val.txt`` and ``ImageNet_LT_test.txt``, whose lines are a path and a
     label, and ImageNet's images in ``train`` and ``val``, beside the lists or where `imagenet` is found; ``val`` may
-    have one folder a class or none. The validation images are balanced, and are ImageNet's training images.
+    have one folder per class or none. The validation images are balanced, and are ImageNet's training images.
 
     Images are kept whole with a short side of `resize`, by default 8/7 of `size`, and tested on their middle square.
 

@@ -21,7 +21,7 @@ def logit_adjustment(logits: Tensor, class_counts: checks.Counts, tau: float = 1
 
 def _log_share(amounts: Tensor, like: Tensor) -> Tensor:
     if like.dim() != 2 or like.shape[1] != len(amounts):
-        raise ValueError(f"expected logits of shape (N, {len(amounts)}), one column a class, got {tuple(like.shape)}")
+        raise ValueError(f"expected logits of shape (N, {len(amounts)}), one column per class, got {tuple(like.shape)}")
     return (amounts / amounts.sum()).clamp_min(_SMALLEST).log().to(full_precision(like))
 
 

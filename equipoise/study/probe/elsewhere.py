@@ -1,4 +1,4 @@
-"""How a run does on test images from elsewhere: a folder with one folder a class, for all the task's or some."""
+"""How a run does on test images from elsewhere: a folder with one folder per class, for all the task's or some."""
 
 from __future__ import annotations
 

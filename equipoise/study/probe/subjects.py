@@ -183,5 +183,5 @@ def over_seeds(values: Sequence[float | None]) -> Estimated:
 
 
 def columns_over_seeds(rows: Sequence[Sequence[float | None]]) -> tuple[Estimated, ...]:
-    """The same of each column of the rows, one row a seed."""
+    """The same of each column of the rows, one row per seed."""
     return tuple(over_seeds(column) for column in zip(*rows, strict=True))

@@ -179,7 +179,7 @@ def rested(device: torch.device) -> Child:
 
 
 def rest(child: Child) -> None:
-    """Keep a child for whoever wants one next; one is enough, or two within `workers_stay`."""
+    """Keep a child for the next call that needs one; one is enough, or two within `workers_stay`."""
     if child.fit and len(_resting) < (2 if _staying else 1):
         _resting.append(child)
     else:

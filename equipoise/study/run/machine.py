@@ -1,7 +1,7 @@
 """What was found out about this machine by trying, kept in the user's cache folder.
 
-Whoever finds it first decides for all: what is measured comes out differently now and then, and two studies of one
-machine should still compute alike.
+The first process to find it decides for all: what is measured comes out differently now and then, and two studies
+of one machine should still compute alike.
 """
 
 from __future__ import annotations

@@ -60,4 +60,4 @@ def find_set(task: TaskChoice) -> None:
     try:
         load_task(**task.__dict__, decode=False)
     except (EquipoiseError, OSError) as error:
-        raise EquipoiseError(f"it has not got the images of {task.name}: {error}") from None
+        raise EquipoiseError(f"it does not have the images of {task.name}: {error}") from None
