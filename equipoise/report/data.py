@@ -27,7 +27,8 @@ def refuse_unlike_data(study: StudyDocument, store: Store) -> None:
                 for (content, data, *classes), runs in of_task.items()
             ]
             raise EquipoiseError(
-                f"runs of this study saw different data, so nothing can be said of their methods. Data {'; '.join(saw)}. "
+                f"runs of this study saw different data, so nothing can be said of their methods. Data "
+                f"{'; '.join(saw)}. "
                 "Run the study again in another folder, with --out: all methods are then trained on the same images"
             )
 

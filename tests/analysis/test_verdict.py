@@ -1,9 +1,8 @@
+"""Every number of a verdict: differences, intervals, p-values, standings and tiers."""
+
 import itertools
 import json
 import math
-import re
-from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,20 +10,10 @@ import torch
 from scipy import stats
 
 from equipoise.analysis import Verdict, compare, holm, seeds_needed, sign_flip_test
-from equipoise.analysis.statistics.looks import Looks
+
+from .verdicts import by_name, study
 
 NAN = math.nan
-
-
-def study(n=8, seed=0, **means):
-    """Scores that share a seed effect, as paired runs do."""
-    rng = np.random.default_rng(seed)
-    common = rng.normal(0, 0.01, n)
-    return {name: mean + common + rng.normal(0, 0.003, n) for name, mean in means.items()}
-
-
-def by_name(verdict):
-    return {m.name: m for m in verdict.methods}
 
 
 def test_every_number_of_a_method():
@@ -246,126 +235,6 @@ def test_one_method_only():
     assert verdict.sentences() == ["Nothing can be compared with plain on balanced accuracy."]
 
 
-def test_sentences_of_a_clear_study():
-    offset = np.array([1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0]) / 1000
-    scores = {
-        "plain": np.full(8, 0.7),
-        "good": 0.7305 + offset,
-        "bad": 0.6 + offset,
-        "close": 0.7 + 0.2 * (offset - 0.004),
-    }
-    said = compare(scores, "plain").sentences()
-    # mean 0.735; its half width is that of the offsets, 0.2048 points
-    assert said[0] == (
-        "good beats plain: it reaches 73.5 % balanced accuracy (73.3 to 73.7, n = 8), 3.5 points better; bad is worse; "
-        "3 compared."
-    )
-    # mean of offset 0.0045, standard error 0.00245 / sqrt 8 = 0.000866, t(7) 2.365: half width 0.2048 points
-    assert said[1] == (
-        "good is better than plain by 3.50 points (95 % interval 3.30 to 3.70, n = 8 pairs, p = 0.00781, "
-        "Holm-adjusted 0.0234)."
-    )
-    assert said[2].startswith(
-        "close is not separable from plain: +0.01 points (95 % interval -0.03 to +0.05, n = 8 pairs"
-    )
-    planned = by_name(compare(scores, "plain"))["close"].seeds_needed
-    assert f"about {planned} pairs, {planned - 8} more, for an 80 % chance to show." in said[2]
-    assert said[3].startswith("bad is worse than plain by 9.55 points (95 % interval 9.35 to 9.75,")
-    assert said[4] == "No two methods of a tier are separable (tier 1: good; tier 2: close, plain; tier 3: bad)."
-    best = f"close and plain of tier 2, which differ by 0.01 points, about {planned} pairs, {planned - 8} more."
-    assert said[5] == f"To tell apart the best two of a tier would take: {best}"
-    assert said[6].startswith("8 pairs can support a claim")
-    assert said[7].startswith("Claims rest on two-sided exact sign-flip tests") and "Holm-adjusted over 3" in said[7]
-    assert len(said) == 8
-
-
-def test_sentences_of_a_metric_where_lower_is_better():
-    offset = np.linspace(-0.01, 0.01, 6)
-    said = compare({"plain": np.full(6, 0.9), "good": 0.78 + offset}, "plain", metric="nll").sentences()
-    # six values from -0.01 to 0.01 have a standard error of 0.003055, t(5) 2.571: half width 0.00785
-    assert said[0] == (
-        "good beats plain: it reaches 0.780 nats negative log-likelihood (0.772 to 0.788, n = 6), 0.120 nats better; "
-        "1 compared."
-    )
-    rounded = compare({"plain": [0.0, 0.0], "other": [-1e-5, -2e-5]}, "plain", metric="nll").sentences()
-    assert "+0.000 nats (95 % interval +0.000 to +0.000" in rounded[2]  # no -0.000
-    assert said[1].startswith("good is better than plain by 0.120 nats (95 % interval 0.112 to 0.128, n = 6 pairs, ")
-
-
-def test_sentences_say_when_nothing_can_be_said_and_when_too_much_is_needed():
-    rng = np.random.default_rng(0)
-    noise = rng.normal(size=6)
-    scores = {"plain": np.zeros(6), "a": noise - noise.mean() + 1e-3, "b": np.ones(6)}
-    said = compare(scores, "plain", metric="unheard_of").sentences()
-    assert said[0] == (
-        "So far b looks best, 1 better in 6 pairs; 1 more seed would probably show it. "
-        "No method is shown to beat plain, which reaches 0 unheard_of (0 to 0, n = 6); 2 compared."
-    )
-    assert said[1].startswith("6 pairs cannot support any claim") and said[1].endswith("so at least 7 pairs.")
-    assert "b is not separable from plain: +1 (" in said[2] and "about 7 pairs, 1 more" in said[2]
-    assert said[3].endswith("more than 1000 pairs would be needed to separate them.")
-
-
-def test_two_winners_and_one_seed_are_said():
-    said = compare({"plain": [0.5] * 8, "a": [0.7] * 8, "b": [0.6] * 8}, "plain").sentences()
-    assert said[0].endswith("20.0 points better; b beats plain too; 2 compared.")
-    one = compare({"plain": [0.5], "a": [0.7]}, "plain").sentences()
-    assert one[0] == (
-        "So far a looks best, 20.0 points better in 1 pair. "
-        "No method is shown to beat plain, which reaches 50.0 % balanced accuracy (n = 1); 1 compared."
-    )
-
-
-def test_three_seeds_and_eight_methods_say_what_looks_best_and_what_it_costs_to_know():
-    scores = study(3, plain=0.70, **{f"m{i}": 0.70 + 0.005 * i for i in range(1, 8)})
-    verdict = replace(compare(scores, "plain"), seed_seconds=180.0)
-    needed = by_name(verdict)["m7"].seeds_needed
-    more = needed - 3
-    assert verdict.sentences()[0].startswith("So far m7 looks best, 3.")
-    cost = f" points better in 3 pairs; {more} more seeds ({3 * more} min of computing here) would probably show it."
-    assert cost in verdict.sentences()[0]
-    assert verdict.sentences()[1].startswith("3 pairs cannot support any claim")
-
-
-def test_every_sentence_names_its_formula():
-    headings = (Path(__file__).parents[2] / "docs" / "evidence.md").read_text().splitlines()
-    anchors = {re.sub("[^a-z ]", "", h[3:].lower()).strip().replace(" ", "-") for h in headings if h.startswith("## ")}
-    told = compare(study(8, plain=0.70, good=0.75, close=0.70), "plain", looks=Looks((8,), (0.9,))).explained()
-    told += (
-        compare(study(8, plain=0.70, close=0.70), "plain", equivalent_within=0.05).on_broken_premise("x").explained()
-    )
-    assert {sentence.formula for sentence in told} <= anchors
-    assert {"the-claims", "tiers", "seeds-in-rounds"} <= {sentence.formula for sentence in told}
-
-
-def test_a_broken_premise_is_said_first_and_withholds_the_claims():
-    scores = study(8, plain=0.70, good=0.75, bad=0.60)
-    usual = compare({**scores, "close": scores["plain"]}, "plain")
-    verdict = usual.on_broken_premise("Training has not converged.")
-    assert {m.name: m.standing for m in verdict.methods} == {
-        "good": "withheld",
-        "close": "not separable",
-        "plain": "baseline",
-        "bad": "withheld",
-    }
-    assert [m.p_holm for m in verdict.methods[:1]] == [m.p_holm for m in usual.methods[:1]]
-    said = verdict.sentences()
-    assert said[0].startswith("Training has not converged. No method is called better or worse than plain, which ")
-    assert not any(" is better than" in s or " is worse" in s or " beat" in s for s in said)
-    assert any(s.startswith("good differs from plain by +") and s.endswith("the claim is withheld.") for s in said)
-    assert any(s.startswith("Of training this short, and not as a claim: no two methods of a tier") for s in said)
-    assert Verdict.from_dict(json.loads(json.dumps(verdict.to_dict()))).sentences() == said
-
-
-def test_a_broken_premise_that_is_accepted_leaves_the_claims():
-    scores = study(8, plain=0.70, good=0.75)
-    usual = compare(scores, "plain")
-    verdict = usual.on_broken_premise("Too short, and accepted.", accepted=True)
-    assert verdict.methods == usual.methods
-    assert verdict.sentences()[0] == f"Too short, and accepted. {usual.sentences()[0]}"
-    assert verdict.sentences()[1:] == usual.sentences()[1:]
-
-
 def test_more_than_fourteen_seeds():
     scores = study(16, plain=0.70, other=0.7015)
     verdict = compare(scores, "plain", seed=3)
@@ -418,69 +287,6 @@ def test_without_a_true_difference_false_claims_are_rare(spread):
 def test_wrong_scores(scores, baseline, message):
     with pytest.raises(ValueError, match=message):
         compare(scores, baseline)
-
-
-# -- studies that add seeds in rounds ---------------------------------------------------------------------------------
-
-LOOKS = Looks((6, 8, 12), (0.25, 0.25, 0.5))
-
-
-def test_each_p_value_is_divided_by_the_share_of_its_look():
-    scores = study(12, plain=0.70, good=0.75, early=0.60, close=0.70)
-    verdict = compare(scores, "plain", looks=LOOKS, taken={"plain": 3, "good": 3, "early": 2, "close": 3})
-    cut = {"good": 12, "early": 8, "close": 12}
-    p = {name: sign_flip_test((scores[name] - scores["plain"])[:n]) for name, n in cut.items()}
-    assert p["early"] == 2 / 2**8
-    adjusted = holm([p["good"] / 0.5, p["early"] / 0.25, p["close"] / 0.5])
-    for (name, n), value in zip(cut.items(), adjusted, strict=True):
-        m = by_name(verdict)[name]
-        assert (m.n, m.n_pairs, m.p, m.p_holm) == (n, n, p[name], value)
-        assert m.difference == pytest.approx((scores[name] - scores["plain"])[:n].mean())
-    assert {name: m.look for name, m in by_name(verdict).items()} == {"plain": 3, "good": 3, "early": 2, "close": 3}
-    # 2 / 256 / 0.25 = 0.031 for early is doubled by Holm: too much for a claim
-    standings = {name: by_name(verdict)[name].standing for name in cut}
-    assert standings == {"good": "better", "early": "not separable", "close": "not separable"}
-
-
-def test_a_claim_that_a_fixed_study_makes_may_need_more_in_rounds():
-    ones = {"plain": np.zeros(6), "other": np.ones(6)}
-    assert by_name(compare(ones, "plain"))["other"].standing == "better"
-    early = by_name(compare(ones, "plain", looks=LOOKS))["other"]
-    assert (early.standing, early.p_holm, early.look) == ("not separable", 4 * 2 / 64, 1)
-
-
-def test_scores_between_two_looks_are_not_used():
-    scores = study(12, plain=0.70, other=0.75)
-    at_eight = compare({name: x[:8] for name, x in scores.items()}, "plain", looks=LOOKS)
-    between = compare({name: x[:11] for name, x in scores.items()}, "plain", looks=LOOKS)
-    assert between.methods == at_eight.methods
-    before = compare({name: x[:5] for name, x in scores.items()}, "plain", looks=LOOKS)
-    assert {(m.standing, m.n) for m in before.methods} == {("baseline", 0), ("no data", 0)}
-
-
-def test_the_other_pairs_are_judged_at_the_look_they_share():
-    scores = {"plain": np.zeros(12), "a": np.linspace(3, 3.1, 12), "b": np.linspace(2, 2.1, 12), "c": np.ones(12)}
-    taken = {"plain": 3, "a": 3, "b": 3, "c": 2}
-    verdict = compare(scores, "plain", looks=LOOKS, taken=taken)
-    # 3 other pairs: (a, b) of 12 seeds counts 2 / 4096 / 0.5; those with c, of 8 seeds, 2 / 256 / 0.25 = 1 / 32
-    assert {m.name: m.tier for m in verdict.methods} == {"a": 1, "b": 2, "c": 2, "plain": 3}
-    p = {(pair.first, pair.second): pair.p_holm for pair in verdict.pairs}
-    assert p["a", "c"] == p["b", "c"] == pytest.approx(2 / 32)  # Holm doubles them
-
-
-def test_sentences_of_a_study_in_rounds():
-    scores = study(12, plain=0.70, good=0.75, early=0.60)
-    scores["good"][3] = NAN
-    verdict = compare(scores, "plain", looks=LOOKS, taken={"plain": 3, "good": 3, "early": 2})
-    said = verdict.sentences()
-    assert "the first claim needs p <= 0.025/2" in " ".join(said)  # half of 0.05 is the last look's
-    assert "adjusted for looks and by Holm" in said[1]
-    assert "Left out of the later rounds: early after 8 seeds." in said
-    assert "Runs that failed or are missing, left out with their pairs: 1 of 12 of good." in said
-    assert said[-1].startswith("Seeds were added in rounds, with looks planned beforehand after 6, 8, 12 seeds.")
-    assert "1.25, 1.25, 2.5 % of error, 5 % in all" in said[-1]
-    again = Verdict.from_dict(json.loads(json.dumps(verdict.to_dict(), allow_nan=False)))
-    assert again.looks == LOOKS and again.sentences() == said
 
 
 def test_wrong_alpha():
