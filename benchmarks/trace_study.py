@@ -72,8 +72,10 @@ def show(lines: list[str]) -> None:
     print(f"\n{len(lines)} files")
     for line in lines:
         print(f"  {line}")
-    folders = [str(Path(line.split()[0]).parent) for line in lines]
-    print(f"  {sum(a != b for a, b in pairwise(folders))} changes of folder")
+    folders = [line.split("/")[0] for line in lines]
+    beside_core = [folder for folder in folders if folder != "core"]  # every folder calls its small helpers
+    changes, without_core = (sum(a != b for a, b in pairwise(way)) for way in (folders, beside_core))
+    print(f"  {changes} changes of folder, {without_core} without those to core and back")
 
 
 if __name__ == "__main__":
