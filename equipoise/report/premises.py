@@ -106,11 +106,13 @@ def _converged(longer: Convergence, judged: Sequence[Judged], metric: str) -> Pr
         return Premise("converged", None, f"not checked: {longer.reason}")
     holds = not any(gain.too_short for _, gain in judged)
     is_whole = len(judged) == len(longer.runs)
+    lost = "a longer training is missing or did not finish"
     if not judged or any(math.isnan(gain.gain) for _, gain in judged) or (holds and not is_whole):
-        return Premise("converged", None, "not known: a longer training is missing or did not finish")
+        return Premise("converged", None, f"not known: {lost}")
     bounds = [gain.by_chance for _, gain in judged if math.isfinite(gain.by_chance)]
     chance = f" (by chance up to {value(max(bounds), metric)})" if bounds else ""
-    return Premise("converged", holds, f"{'yes' if holds else 'no'}: {_gains(judged, metric)}{chance}")
+    rest = "" if is_whole else f"; {lost}"
+    return Premise("converged", holds, f"{'yes' if holds else 'no'}: {_gains(judged, metric)}{chance}{rest}")
 
 
 def _gains(judged: Sequence[Judged], metric: str) -> str:

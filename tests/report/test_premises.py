@@ -62,6 +62,13 @@ def test_a_longer_run_that_is_lost_is_not_passed_over(eight_seeds, demo):
     assert said == (None, "not known: a longer training is missing or did not finish")
 
 
+def test_a_longer_run_that_is_lost_is_told_beside_one_that_gains_much(eight_seeds, demo):
+    store = with_longer_run(eight_seeds, demo, 3.0)
+    store.write(Convergence((LongerRun("plain", 0, KEY, 30, 60), LongerRun("focal", 0, "0" * 16, 30, 60))))
+    holds, said = words(collect(store))["converged"]
+    assert holds is False and said.endswith("; a longer training is missing or did not finish")
+
+
 def test_training_that_gains_nothing_more_has_converged(eight_seeds, demo, eight):
     results = collect(with_longer_run(eight_seeds, demo, 0.0))
     holds, said = words(results)["converged"]
