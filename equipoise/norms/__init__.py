@@ -1,4 +1,4 @@
-"""Normalization: layers, one a file; example weighing and surgery on any network; what decays, and what it reaches.
+"""Normalization: layers, one per file; example weighing and surgery on any network; what decays, and what it reaches.
 
 Every file of this folder is part of the package: what its `__all__` names can be imported from here.
 """

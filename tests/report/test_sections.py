@@ -31,10 +31,10 @@ def further(store, results):
 
 def test_every_study_has_sections_of_its_classes_training_and_calibration(store, results):
     classes, training, calibration = sections_of(store, results)
-    assert (classes.name, classes.menu, len(classes.titled)) == ("classes", "Classes", 2)
+    assert (classes.name, classes.menu) == ("classes", "Classes")
     assert len(classes.folded.table.rows) == 10
-    assert (training.name, len(training.figures), training.folded) == ("training", 3, None)
-    assert (calibration.name, len(calibration.figures)) == ("calibration", 3)
+    assert (training.name, training.folded, calibration.name) == ("training", None, "calibration")
+    assert classes.titled and training.figures and calibration.figures  # how many is for each section to say
 
 
 def test_sensitivity_is_shown_where_it_was_measured(store, results):

@@ -20,7 +20,7 @@ TOP = 5  # of the top-5 accuracy
 
 @dataclass(frozen=True)
 class Judged:
-    """What all metrics are made from: one number a sample (N,), one a class (C,), one a frequency group (3,)."""
+    """What all metrics are made from: one number per sample (N,), per class (C,), per frequency group (3,)."""
 
     right: Tensor
     in_top: Tensor

@@ -28,7 +28,7 @@ from .measure import measure
 from .predictions import compare_predictions, test_accuracies
 from .predictor import predictor_of
 from .representations import compare_layers, summarize
-from .subjects import FOLDER, Numbers, Subject, drawn, drawn_by_class, network_of, once, plain, subjects_of
+from .subjects import FOLDER, Numbers, Subject, drawn, drawn_by_class, measured_once, network_of, plain, subjects_of
 from .table import analysis_markdown
 from .transfer import Other, other_task, summarize_transfer
 from .weights import class_weights, example_weighing_of, measure_alpha, summarize_alpha
@@ -159,7 +159,7 @@ def _measure_all(
             network = cache(partial(network_of, store, subject.record, device))  # read only if a part needs it
             for part in parts:
                 work, intact = partial(_of, part, network), partial(part.intact, store, key)
-                by_part[part.name][key] = once(store, key, part.name, part.settings, work, intact)
+                by_part[part.name][key] = measured_once(store, key, part.name, part.settings, work, intact)
             advance(f"{subject.method} · seed {subject.seed}")
     return by_part
 
@@ -186,7 +186,7 @@ def _measure_further(
         numbers = by_part[elsewhere.part] = {}
         for subject in sorted(subjects, key=lambda s: s.seed):
             work = partial(_measure_elsewhere, elsewhere, store, subject, device)
-            numbers[subject.key] = once(store, subject.key, elsewhere.part, elsewhere.settings, work)
+            numbers[subject.key] = measured_once(store, subject.key, elsewhere.part, elsewhere.settings, work)
     return by_part
 
 
@@ -208,7 +208,7 @@ def _measure_alphas(store: Store, subjects: Sequence[Subject], device: torch.dev
         if weighing is not None and subject.record.trained_by:
             network = partial(_network_of_key, store, subject.record.trained_by, device)
             work = partial(measure_alpha, network, weighing.metric)
-            numbers[subject.key] = once(store, subject.key, "alpha", {"metric": weighing.metric}, work)
+            numbers[subject.key] = measured_once(store, subject.key, "alpha", {"metric": weighing.metric}, work)
     return numbers
 
 

@@ -118,7 +118,7 @@ def _taken(split: Split, rows: Tensor) -> Split:
 # -- what is kept of a run -------------------------------------------------------------------------------------------
 
 
-def once(
+def measured_once(
     store: Store,
     key: str,
     part: str,
