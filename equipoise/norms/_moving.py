@@ -44,7 +44,7 @@ def update_moving(
     batch: Statistics,
     rate: float,
     var: Tensor | None = None,
-    unbiased: float = 1.0,
+    unbiased: float | Tensor = 1.0,
 ) -> None:
     r"""One step of both averages, m ← m + rate (E[x] - m) and s ← s + rate (E[x²] - s), in place.
 
@@ -53,7 +53,7 @@ def update_moving(
     moves towards the unbiased one of the batch, which is `unbiased` times the other.
     """
     if len(batch.mean) == 1 and _suits(mean, square, rest, var, batch.mean, batch.var):
-        kernels.update_moving(mean, square, rest, batch.mean, batch.var, rate, var, unbiased)
+        kernels.update_moving(mean, square, rest, batch.mean, batch.var, rate, var, float(unbiased))
         return
     with torch.no_grad():
         if var is not None:

@@ -8,15 +8,16 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
-from ..core import register
+from ..core import checks, register
 from ._base import Device, Norm
 from ._moving import update_moving
 from .kernels.groups import Block, Statistics, whole_batch_norm
+from .kernels.synchronized import has_company, synchronized_norm
 
 __all__ = ["BatchNorm2d"]
 
 
-@register("batch", kind="norm", year=2015, arxiv="1502.03167")
+@register("batch", kind="norm", year=2015, arxiv="1502.03167", later=("synchronized",))
 class BatchNorm2d(Norm, nn.BatchNorm2d):
     r"""Each channel is shifted and scaled to mean 0 and variance 1 over the batch.
 
@@ -31,6 +32,9 @@ class BatchNorm2d(Norm, nn.BatchNorm2d):
         eps: 1e-5, as in the CIFAR code of the papers.
         momentum: what a batch adds to the moving averages, 0.1 as in PyTorch and that code. Summers and Dinneen's
             layers have 0.01 (decay 0.99). None averages over all batches.
+        synchronized: where several processes train the network (DDP), take the statistics over the images of all of
+            them, on GPUs (NCCL) or CPUs (gloo); else each process has its own. Every process must have images of each
+            batch. In one process it changes nothing.
 
     As PyTorch's it also takes `affine`, `track_running_stats`, `device`, `dtype` and `bias`.
 
@@ -58,6 +62,8 @@ class BatchNorm2d(Norm, nn.BatchNorm2d):
         track_running_stats: bool = True,
         device: Device = None,
         dtype: torch.dtype | None = None,
+        *,
+        synchronized: bool = False,
         **bias: bool,
     ) -> None:
         super().__init__(
@@ -71,16 +77,20 @@ class BatchNorm2d(Norm, nn.BatchNorm2d):
             dtype=dtype,
             **bias,
         )
+        self.synchronized = checks.truth("synchronized", synchronized)
 
     def block(self) -> Block:
         return Block(sys.maxsize, self.num_features)  # the whole batch
 
     def normalize(self, x: Tensor) -> tuple[Tensor, Statistics]:
+        if self.synchronized and has_company():
+            return synchronized_norm(x, self.weight, self.bias, self.eps)
         return whole_batch_norm(x, self.weight, self.bias, self.eps)
 
     def track(self, batch: Statistics, rate: float, values: int) -> None:
         moving = self.running_mean, self.running_square, self.square_rest
-        update_moving(*moving, batch, rate, self.usual()[1], 1 / (1 - 1 / values))
+        n = values if batch.values is None else batch.values
+        update_moving(*moving, batch, rate, self.usual()[1], 1 / (1 - 1 / n))
 
     def usual(self) -> tuple[Tensor, Tensor]:
         return self.running_mean, cast(Tensor, self._buffers["running_var"])
@@ -100,4 +110,4 @@ class BatchNorm2d(Norm, nn.BatchNorm2d):
         return stock.train(self.training)
 
     def extra_repr(self) -> str:
-        return nn.BatchNorm2d.extra_repr(self)
+        return nn.BatchNorm2d.extra_repr(self) + (", synchronized=True" if self.synchronized else "")

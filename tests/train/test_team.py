@@ -18,7 +18,7 @@ from equipoise.core import EquipoiseError, cards
 from equipoise.data import load_task
 from equipoise.store import Store
 from equipoise.study import started_by_torchrun, trained_network
-from equipoise.study.run.together import _own_device
+from equipoise.study.run.together import _own_device, what_each_sees
 from equipoise.train import Processes, Recipe, Run
 from equipoise.train.streams import PURPOSES
 
@@ -81,6 +81,13 @@ def test_norms_over_batches_see_the_images_of_their_process(found, size):
 
 
 @pytest.mark.parametrize("size", SIZES)
+def test_synchronized_batch_norms_see_the_whole_batch(found, size):
+    for process in found[size]:
+        assert process["synchronized"] < 1e-6  # outputs, gradients and moving averages of PyTorch's on one process
+        assert process["synchronized_runs"] < 1e-5  # of an epoch in float32
+
+
+@pytest.mark.parametrize("size", SIZES)
 def test_outputs_are_those_of_one_process(found, size):
     assert all(process["predictions"] < 1e-5 for process in found[size])
 
@@ -130,12 +137,22 @@ def test_the_record_says_what_each_process_saw(found):
     assert "mixes images of one process" in note and "Norms over batches have the statistics of one process" in note
 
 
+@pytest.mark.parametrize(
+    ("norm", "images"),
+    [("batch", "one process's"), ("batch(synchronized=True)", "all processes'"), ("group(groups=2)", None)],
+)
+def test_the_record_says_what_norms_see(norm, images):
+    recipe = Recipe.make({**program.SMALL, "norm": norm}, program.TASK)
+    note = what_each_sees(Run(recipe, load_task(**recipe.task.__dict__), torch.device("cpu"), team=numbered(0, 2)))
+    assert (f"have the statistics of {images} images" in note) if images else ("statistics" not in note)
+
+
 # -- under torchrun ----------------------------------------------------------------------------------------------------
 
 TORCHRUN = ("-m", "torch.distributed.run", "--standalone", "--max-restarts=3", "--monitor-interval=0.1")
 
 
-def torchrun(folder, processes, recipe, *options):
+def torchrun(folder, processes, recipe, *options, **environment):
     """Start `equipoise train` on so many processes; its results go to folder/out."""
     lines = [f"{name} = {json.dumps(value)}" for name, value in recipe.items()]
     task = [f"{name} = {json.dumps(value)}" for name, value in program.DIGITS.items()]
@@ -144,7 +161,7 @@ def torchrun(folder, processes, recipe, *options):
     return subprocess.Popen(
         [sys.executable, *command, *options],
         cwd=folder,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        env={**os.environ, "OMP_NUM_THREADS": "1", **environment},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -184,12 +201,22 @@ def test_a_process_is_killed_and_the_result_is_as_uninterrupted(found, tmp_path)
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 def test_one_process_on_a_gpu(tmp_path):
-    launcher = torchrun(tmp_path, 1, {**program.ELASTIC, "epochs": 10}, "--device", "cuda")
+    launcher = torchrun(tmp_path, 1, {**program.ELASTIC, "epochs": 10}, "--device", "cuda", NCCL_DEBUG="VERSION")
     said, _ = launcher.communicate(timeout=300)
     assert launcher.returncode == 0, said
+    assert "NCCL version" in said  # its first message says so
     (record,) = Store(tmp_path / "out").records()
     assert record.finished and record.notes == ("Trained by 1 process.",)
     assert record.metrics["valid_accuracy"] > 0.5
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_synchronized_batch_norms_on_a_gpu(tmp_path):
+    command = [sys.executable, PROGRAM, tmp_path, "cuda"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert all(json.loads((tmp_path / f"2-{rank}.json").read_text())["synchronized"] < 1e-6 for rank in range(2))
 
 
 # -- without processes -------------------------------------------------------------------------------------------------

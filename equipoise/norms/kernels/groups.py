@@ -29,12 +29,16 @@ class Block(NamedTuple):
 
 
 class Statistics(NamedTuple):
-    """Mean and biased variance (P, C) of the parts of a batch: `size` examples each, in the last all that is left."""
+    """Mean and biased variance (P, C) of the parts of a batch: `size` examples each, in the last all that is left.
+
+    `values` is how many values of a channel the batch has, where other processes have some of them.
+    """
 
     mean: Tensor
     var: Tensor
     size: int
     examples: int
+    values: Tensor | None = None
 
     def merged(self) -> tuple[Tensor, Tensor]:
         """Mean and biased variance (C,) of the whole batch."""

@@ -18,6 +18,7 @@ from torch import distributed, nn
 from ...core import EquipoiseError
 from ...core.words import counted
 from ...data import forget_cached
+from ...norms import BatchNorm2d
 from ...norms._base import Norm
 from ...store import Store
 from ...store.lock import at_work
@@ -144,17 +145,24 @@ def what_each_sees(run: Run) -> str:
     said = [f"Trained by {run.team.size} processes, which share each batch of {counted(run.batch_size, 'image')}."]
     if run.mix is not None:
         said.append(f"{run.recipe.mix} mixes images of one process.")
-    if _has_norms_over_batches(run):
+    shared = {_is_synchronized(norm) for norm in _norms_over_batches(run)}
+    if False in shared:
         said.append(
             "Norms over batches have the statistics of one process's images; their moving averages are averaged over "
             "all processes after each epoch."
         )
+    if True in shared:
+        said.append("Synchronized batch norms have the statistics of all processes' images.")
     if run.objective.weighting is not None and run.objective.weighting.sees_batch:
         said.append(f"{run.recipe.weighting} compares the images of one process.")
     return " ".join(said)
 
 
-def _has_norms_over_batches(run: Run) -> bool:
+def _norms_over_batches(run: Run) -> list[nn.Module]:
     """Ours know what a statistic is taken over; PyTorch's batch norms take the whole batch."""
     norms = [module for module in run.network.modules() if isinstance(module, nn.modules.batchnorm._BatchNorm)]
-    return any(not isinstance(norm, Norm) or norm.block().examples > 1 for norm in norms)
+    return [norm for norm in norms if not isinstance(norm, Norm) or norm.block().examples > 1]
+
+
+def _is_synchronized(norm: nn.Module) -> bool:
+    return isinstance(norm, BatchNorm2d) and norm.synchronized

@@ -1,6 +1,7 @@
 """Training by 1, 2 and 4 processes: `python processes.py FOLDER`. PyTorch is imported once; processes are forked.
 
-Each process writes what it found to FOLDER/SIZE-RANK.json.
+Each process writes what it found to FOLDER/SIZE-RANK.json. `python processes.py FOLDER cuda` looks at synchronized
+norms alone: two processes on one GPU, which gloo allows and NCCL does not.
 """
 
 import copy
@@ -14,6 +15,7 @@ from torch import distributed, multiprocessing, nn
 
 from equipoise.core import Batch, Output, Spec, cards
 from equipoise.data import load_task
+from equipoise.norms import BatchNorm2d
 from equipoise.store import Store
 from equipoise.study import How, Listener, run_together, study_of_one
 from equipoise.train import ALONE, Fitting, Objective, Processes, Recipe, Run, predict
@@ -153,6 +155,33 @@ def norms_see_their_process(team):
     }
 
 
+def synchronized(team, device=CPU):
+    """How far a synchronized batch norm on shares of a batch is from PyTorch's on the whole one, in float64."""
+    x = drawn()[1].to(device)
+    mine = slice(team.share(N).start, team.share(N).stop)
+    one, ours = nn.BatchNorm2d(3).double().to(device), BatchNorm2d(3, synchronized=True).double().to(device)
+    whole, share = x.clone().requires_grad_(), x[mine].clone().requires_grad_()
+    direction = torch.randn(x.shape, generator=torch.Generator().manual_seed(2), dtype=torch.float64).to(device)
+    y = one(whole)
+    (y * direction).square().sum().backward()
+    y_mine = ours(share)
+    (y_mine * direction[mine]).square().sum().backward()
+    for p in ours.parameters():
+        distributed.all_reduce(p.grad)
+    pairs = [(y[mine], y_mine), (whole.grad[mine], share.grad), (one.running_mean, ours.running_mean)]
+    pairs += [(one.running_var, ours.running_var), (one.weight.grad, ours.weight.grad), (one.bias.grad, ours.bias.grad)]
+    return max(float((a - b).detach().abs().max()) for a, b in pairs)
+
+
+def synchronized_runs(team):
+    """How far weights and moving averages are, after an epoch with synchronized batch norms, from one process's."""
+    one, _ = trained(ALONE, 1, norm="batch", augment="none")
+    together, _ = trained(team, 1, norm="batch(synchronized=True)", augment="none")
+    moving = [[b for b in run.network.buffers() if b.is_floating_point()] for run in (one, together)]
+    pairs = [(parameters(one), parameters(together)), *zip(*moving, strict=True)]
+    return max(float((a - b).abs().max()) for a, b in pairs)
+
+
 def predictions(team):
     """How far the outputs by all are from those by one; for fewer images than processes, too."""
     one, together = make_run(ALONE), make_run(team)
@@ -226,17 +255,35 @@ def alone(folder):
     (folder / "alone.json").write_text(json.dumps({"runs": runs(ALONE), "resumed": parameters(four_epochs).tolist()}))
 
 
-def work(rank, size, folder):
+def met(rank, size, folder):
+    """The team of this process, once all are there."""
     torch.set_num_threads(1)
     distributed.init_process_group("gloo", init_method=f"file://{folder}/meet-{size}", rank=rank, world_size=size)
-    team = Processes()
+    return Processes()
+
+
+def left(found, folder, team):
+    """Write what was found, and go when all are done."""
+    (folder / f"{team.size}-{team.rank}.json").write_text(json.dumps(found))
+    distributed.barrier()
+    distributed.destroy_process_group()
+
+
+def work_on_one_gpu(rank, size, folder):
+    team = met(rank, size, folder)
+    left({"synchronized": synchronized(team, torch.device("cuda"))}, folder, team)
+
+
+def work(rank, size, folder):
+    team = met(rank, size, folder)
     torch.set_default_dtype(torch.float64)  # of class weights too
-    found = {"differences": differences(team)}
+    found = {"differences": differences(team), "synchronized": synchronized(team)}
     torch.set_default_dtype(torch.float32)
     found |= {
         "runs": runs(team),
         "norms": norms_see_their_process(team),
         "predictions": predictions(team),
+        "synchronized_runs": synchronized_runs(team),
         "random_numbers": random_numbers(team),
         "visited": visited(team),
     }
@@ -245,15 +292,19 @@ def work(rank, size, folder):
     if size == 2:
         found["uninterrupted"] = uninterrupted(team, folder)
         found["corrected"], found["diverged"] = corrected(team, folder, 0.1), corrected(team, folder, 1e30)
-    (folder / f"{size}-{rank}.json").write_text(json.dumps(found))
-    distributed.barrier()
-    distributed.destroy_process_group()
+    left(found, folder, team)
 
 
-if __name__ == "__main__":
-    folder = Path(sys.argv[1])
+def main(folder):
     for task, options in ((TASK, SMALL), (DIGITS, ELASTIC)):  # read and imported once for all, before any gradient
         load_task(**Recipe.make(options, task).task.__dict__)
     multiprocessing.start_processes(lambda rank: alone(folder), nprocs=1, start_method="fork")
     for size in SIZES:
         multiprocessing.start_processes(work, (size, folder), nprocs=size, start_method="fork")
+
+
+if __name__ == "__main__":
+    if sys.argv[2:] == ["cuda"]:
+        multiprocessing.start_processes(work_on_one_gpu, (2, Path(sys.argv[1])), nprocs=2, start_method="spawn")
+    else:
+        main(Path(sys.argv[1]))
