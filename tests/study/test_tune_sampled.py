@@ -90,6 +90,18 @@ def test_a_larger_budget_goes_on_and_a_smaller_one_takes_the_first(search):
     assert finish(search(11))[:6] == six
 
 
+def test_two_processes_that_take_turns_go_through_the_waves_of_one(search):
+    whole = finish(search(place="whole"))
+    one, other, points = search(), search(), ([], [])
+    for turn in (0, 1, 1, 0, 0, 1, 1, 0):
+        searching = (one, other)[turn]
+        wave = searching.ask()
+        points[turn].extend(wave)
+        searching.tell([score(point) for point in wave])
+    assert points == (whole, whole)
+    assert len([t for t in one.study.trials if "duplicate" not in t.user_attrs]) == len(whole)
+
+
 def test_small_spaces_are_used_up_without_a_repetition(search):
     axes = {"size": Axis((1, 2, 3), low=1, high=3), "kind": Axis(("a", "b"))}
     one = search(6, axes=axes, start={"size": 2, "kind": "b"})
@@ -117,8 +129,10 @@ def test_pruned_below_the_median_of_those_before(search):
     states = [t.state for t in one.study.trials]
     assert 0 < states.count(optuna.trial.TrialState.PRUNED) < 20 == len(states)
     again, replayed = search(20, "random", prunes=True), []
-    for place, _ in enumerate(again.ask()):
-        replayed.append(again.hopeless(place, 1, float("nan")))  # what was decided stays, whatever the value
+    while wave := again.ask():
+        # what was decided stays, whatever the value
+        replayed += [again.hopeless(place, 1, float("nan")) for place, _ in enumerate(wave)]
+        again.tell([0.0] * len(wave))
     assert replayed == [state == optuna.trial.TrialState.PRUNED for state in states]
 
 

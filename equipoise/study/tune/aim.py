@@ -9,7 +9,8 @@ import numpy as np
 
 from ...analysis import METRICS, Metric
 from ...analysis.statistics.priority import ALL_METRICS, Priority, score
-from ...store import Record, Store
+from ...store import Record
+from .records import Records
 
 
 @dataclass(frozen=True)
@@ -23,15 +24,17 @@ class Aim:
     def entry(self) -> Metric:
         return ALL_METRICS[self.metric]
 
-    def curve(self, record: Record, store: Store) -> Sequence[float]:
+    def curve(self, record: Record, records: Records) -> Sequence[float]:
         """Its values after each epoch, or only the last one where no curve was kept; none without validation data.
 
         Curves are kept of the metrics that are the same in every study, and of trainings, not of what corrects them.
         """
         name = f"valid_{self.metric}"
+        if name in record.metrics:
+            return record.curves.get(name) or [record.metrics[name]]
         if self.metric in METRICS or self.priority is None:
-            return record.curves.get(name) or [record.metrics[name]] if name in record.metrics else []
-        valid = store.valid(record.key)
+            return []
+        valid = records.valid(record.key)
         if not len(valid["labels"]):
             return []
         counts = np.array(record.class_counts)

@@ -1,4 +1,4 @@
-"""`MethodTuning`: one method's way through its budget. Everything it knows is in the store, so it can start over."""
+"""`MethodTuning`: one method's way through its budget. Everything it knows is in its records, so it can start over."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Protocol
 
 from ...core import EquipoiseError
 from ...core.words import counted
-from ...store import Store
 from ...train import Recipe
 from .aim import Aim
 from .race import hopeless_trials
+from .records import Records
 from .space import Point, Space
 from .trial import Trial, score
 
@@ -56,19 +56,19 @@ class MethodTuning:
         self.wave: list[Trial] = []
         self.seeds_due = 0
 
-    def due(self, store: Store) -> list[tuple[Trial, Recipe]]:
+    def due(self, records: Records) -> list[tuple[Trial, Recipe]]:
         """The runs that are missing now; none means that the budget is spent."""
         while self.wave or self._asks():
             runs = [(t, r) for t in self.wave if not t.pruned for r in t.runs(self.seeds[: self.seeds_due])]
-            if missing := [(trial, run) for trial, run in runs if not store.has(run.key)]:
+            if missing := [(trial, run) for trial, run in runs if not records.has(run.key)]:
                 return missing
-            self._judge(store)
+            self._judge(records)
         return []
 
-    def runs_done(self, store: Store) -> int:
+    def runs_done(self, records: Records) -> int:
         """Of the budget's runs, those that are done or will never be."""
         whole = len(self.trials) * len(self.seeds)
-        return whole + sum(store.has(run.key) for trial in self.wave for run in trial.runs(self.seeds))
+        return whole + sum(records.has(run.key) for trial in self.wave for run in trial.runs(self.seeds))
 
     def _asks(self) -> bool:
         """Open the next wave; whether there is one."""
@@ -85,12 +85,12 @@ class MethodTuning:
         self.seeds_due = 1 if self.search.prunes or self.race else len(self.seeds)
         return True
 
-    def _judge(self, store: Store) -> None:
+    def _judge(self, records: Records) -> None:
         """Score the wave's runs so far; tell the search if that is all of them, else go on with the next seed."""
         for place, trial in enumerate(self.wave):
             if not trial.pruned:
                 runs = trial.runs(self.seeds[: self.seeds_due])
-                found = score([store.get(run.key) for run in runs], self.aim, store)
+                found = score([records.get(run.key) for run in runs], self.aim, records)
                 more = self.seeds_due < len(self.seeds)
                 # a trial of which a run failed has no score to wait for
                 drop = more and (found.value is None or self._is_hopeless(place, found.value))

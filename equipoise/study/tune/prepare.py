@@ -17,13 +17,17 @@ from ...core.words import counted
 from ...data import Task, load_task
 from ...store import Store
 from ...train import Mistakes, Recipe, TaskChoice
+from ..run.how import How
 from ..study import Study
+from .aim import Aim
+from .company import Alone, Shared, is_shared, shown_url, with_driver
 from .grid import GridSearch
 from .method import Search
 from .outcome import tuned_name
 from .space import Space, space_of
 
 DATABASE = "optuna.db"
+RUNS_OF_A_GPU = 8  # that one process takes at a time where others may take some too
 MOST_POINTS = 100_000  # of a coarse grid: all are put in order before the first is tried
 
 
@@ -106,13 +110,23 @@ def _needs_fitting(recipe: Recipe) -> bool:
 
 
 def database_told(study: Study, store: Store, url: str | None) -> AbstractContextManager[None]:
-    """Within it, an error of Optuna's database is a sentence; a grid has none."""
-    if study.tuning.sampler == "grid":
+    """Within it, an error of a database is a sentence; a grid that nobody shares has none."""
+    if study.tuning.sampler == "grid" and not is_shared(url):
         return nullcontext()
-    require(f"sampler = '{study.tuning.sampler}'", "optuna")
+    require(f"sampler = '{study.tuning.sampler}'" if url is None else "--storage", "optuna")
     from .sampled import explained
 
-    return explained(url or store.path / DATABASE)
+    return explained(shown_url(url) if url else store.path / DATABASE)
+
+
+def company_of(study: Study, spaces: dict[str, Space], store: Store, url: str | None, aim: Aim, how: How) -> Alone:
+    """Who takes part: all that are given the same study and the URL of the same PostgreSQL database, or nobody else."""
+    if url is None or not is_shared(url):
+        return Alone(store)
+    asked = " ".join(_digest(space, study) for space in spaces.values())
+    name = f"{study.name} {hashlib.sha256(asked.encode()).hexdigest()[:8]}"
+    at_once = 1 if how.device.type == "cpu" else RUNS_OF_A_GPU
+    return Shared(url, name, store, aim, most=how.workers * at_once)
 
 
 def searches_of(study: Study, spaces: dict[str, Space], store: Store, url: str | None) -> dict[str, Search]:
@@ -125,7 +139,7 @@ def searches_of(study: Study, spaces: dict[str, Space], store: Store, url: str |
         }
     from .sampled import SampledSearch, storage_at, storage_in  # Optuna takes a while to import
 
-    storage = storage_at(url) if url else storage_in(store.path / DATABASE)
+    storage = storage_at(with_driver(url)) if url else storage_in(store.path / DATABASE)
     return {
         name: SampledSearch(
             space.axes,

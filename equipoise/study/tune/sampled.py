@@ -6,6 +6,7 @@ import hashlib
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from ...core import EquipoiseError
 from .axis import Axis
+from .company import shown_url
 from .space import Point
 
 WAVE = 4  # trials proposed at a time; a fixed number, so that results do not depend on how many workers there are
@@ -62,11 +64,11 @@ class SampledSearch:
             self.study.enqueue_trial(self._encoded(start))
 
     def ask(self) -> list[Point]:
-        """The next wave: at first whatever the storage has, and as many more as fill a wave up."""
-        self.wave = [] if self.known else list(self._stored())
+        """The next wave: what the storage has, from an earlier call or of another process, and what fills it up."""
+        size = min(WAVE - len(self.known) % WAVE, self.budget - len(self.known))
+        self.wave = list(islice(self._stored(), size))
         self.known |= dict.fromkeys(values for values, _ in self.wave)
-        fresh = WAVE if not self.wave else -len(self.known) % WAVE
-        for _ in range(min(fresh, self.budget - len(self.known))):
+        while len(self.wave) < size:
             values, trial = self._proposed()
             self.known[values] = None
             self.wave.append((values, trial))
@@ -96,14 +98,16 @@ class SampledSearch:
             self.study.tell(trial, value, TrialState.PRUNED if value is None else TrialState.COMPLETE)
 
     def _stored(self) -> Iterator[tuple[tuple[Any, ...], optuna.Trial]]:
-        """Trials of an earlier call, up to the budget; one that was killed before it had all its values is dropped."""
+        """Trials that are not known yet; one whose process was killed before it had all its values is dropped."""
         found = [t for t in self.study.get_trials(deepcopy=False) if t.state != TrialState.WAITING]
         whole = [t for t in found if len(t.params) == len(self.axes) and _DUPLICATE not in t.user_attrs]
         for trial in found:
             if trial.state == TrialState.RUNNING and trial not in whole:
                 self.study.tell(trial.number, state=TrialState.FAIL)
-        for trial in whole[: self.budget]:
-            yield self._decoded(trial.params), optuna.Trial(self.study, trial._trial_id)
+        for trial in whole:
+            values = self._decoded(trial.params)
+            if values not in self.known:
+                yield values, optuna.Trial(self.study, trial._trial_id)
 
     def _proposed(self) -> tuple[tuple[Any, ...], optuna.Trial]:
         """A point that is not known yet."""
@@ -178,9 +182,9 @@ def storage_at(url: str) -> BaseStorage:
     try:
         return RDBStorage(url)
     except ImportError as error:
-        raise EquipoiseError(f"the storage {url} needs a package that is not there: {error}") from None
+        raise EquipoiseError(f"the storage {shown_url(url)} needs a package that is not there: {error}") from None
     except Exception as error:  # SQLAlchemy's and the drivers' errors have no parent of their own
-        raise EquipoiseError(f"the storage {url} cannot be opened: {error}") from None
+        raise EquipoiseError(f"the storage {shown_url(url)} cannot be opened: {error}") from None
 
 
 # what SQLite says -> what that means

@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ...store import Record, Store
+from ...store import Record
 from ...train import Recipe
 from .aim import Aim
+from .records import Records
 from .space import Point
 
 
@@ -52,18 +53,18 @@ class Trial:
         return [replace(self.recipe, seed=seed) for seed in seeds]
 
 
-def score(records: Sequence[Record], aim: Aim, store: Store) -> Score:
+def score(runs: Sequence[Record], aim: Aim, records: Records) -> Score:
     r"""The mean of the runs' validation curves at its best epoch.
 
     .. math:: \max_e \tfrac{1}{S} \textstyle\sum_s m_{s,e}
 
     (the minimum where less is better); of equal epochs the first. Nothing of the test set is read.
     """
-    seconds = sum(record.seconds for record in records)
-    for record in records:
-        if not record.finished:
-            return Score(None, seconds=seconds, error=record.error)
-    curves = np.array([aim.curve(record, store) for record in records])
+    seconds = sum(run.seconds for run in runs)
+    for run in runs:
+        if not run.finished:
+            return Score(None, seconds=seconds, error=run.error)
+    curves = np.array([aim.curve(run, records) for run in runs])
     if not curves.size:
         return Score(None, seconds=seconds, error=f"there is no {aim.metric}: the validation set is empty")
     mean = curves.mean(axis=0)
@@ -72,7 +73,7 @@ def score(records: Sequence[Record], aim: Aim, store: Store) -> Score:
             None, seconds=seconds, error=f"{aim.metric} is not defined: no validation image is of such a class"
         )
     best = int(np.nanargmax(mean) if aim.entry.higher_is_better else np.nanargmin(mean))
-    recipe = Recipe.from_dict(records[0].recipe)
+    recipe = Recipe.from_dict(runs[0].recipe)
     chooses = recipe.stage is None and recipe.posthoc is None and len(mean) == recipe.plan.epochs
     if not chooses:
         best = len(mean) - 1

@@ -1,0 +1,84 @@
+"""A search by eight processes that share a PostgreSQL database, one of which is killed: `shared_tuning.py FOLDER URL`.
+
+PyTorch is imported once; processes are forked. Each writes what it trained and what it came to into FOLDER.
+"""
+
+import json
+import os
+import signal
+import sys
+import time
+from collections import deque
+from multiprocessing import get_context
+from pathlib import Path
+
+import psycopg  # noqa: F401  # what all need is imported before they are forked
+import sqlalchemy.dialects.postgresql.psycopg  # noqa: F401
+import torch
+
+import equipoise.study.tune.sampled  # noqa: F401
+from equipoise.store import Store
+from equipoise.study import How, Listener, Study, tune_study
+from equipoise.study.run.job import do
+from equipoise.study.run.workers import Event
+from equipoise.study.tune import tune as driver
+
+PROCESSES, KILLED = 8, 3
+CPU = torch.device("cpu")
+STUDY = {
+    "baseline": "plain",
+    "seeds": 1,
+    "task": {"name": "blobs", "n_max": 30, "valid": 0.2},
+    "base": {"model": "cnn_small(width=4)", "epochs": 1},
+    "methods": {"plain": {}, "weighted": {"weighting": "effective_number(beta=0.99)"}},
+    "tune": {"trials": 8, "seeds": 2, "sampler": "tpe", "prune": True},
+}
+
+
+class InThisProcess:
+    """Stands for the pool of workers: does the jobs here, one after the other, and notes which."""
+
+    stop_words = "nothing is under way"
+    mortal = False
+
+    def __init__(self, jobs, store, how):
+        self.waiting, self.store, self.stopping = deque(jobs), store, False
+
+    def add(self, jobs):
+        self.waiting.extend(jobs)
+
+    def events(self):
+        while self.waiting:
+            job = self.waiting.popleft()
+            time.sleep(0.02)  # so that others have their turn
+            if self.mortal:
+                (self.store.path / "killed").write_text(job.training.key)
+                os.kill(os.getpid(), signal.SIGKILL)
+            do(job, self.store, How(CPU), lambda epoch, curves: None, lambda: False)
+            yield Event("done", job, 0)
+
+
+def tune(folder, url=None, *, mortal=False):
+    torch.set_num_threads(1)
+    driver.Workers, InThisProcess.mortal = InThisProcess, mortal
+    outcome = tune_study(Study.from_dict(STUDY), Store(folder), How(CPU), Listener(), url)
+    found = {m.name: [[t.recipe.key, t.score.value, t.pruned] for t in m.trials] for m in outcome.methods}
+    (folder / "outcome.json").write_text(json.dumps(found))
+
+
+def main(folder, url):
+    fork = get_context("fork")
+    started = [fork.Process(target=tune, args=(folder / "alone",))]
+    for number in range(PROCESSES):
+        options = {"mortal": number == KILLED}
+        started.append(fork.Process(target=tune, args=(folder / str(number), url), kwargs=options))
+    for process in started:
+        process.start()
+    for process in started:
+        process.join()
+    codes = [process.exitcode for process in started]
+    assert codes == [-signal.SIGKILL if number == KILLED else 0 for number in (-1, *range(PROCESSES))], codes
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), sys.argv[2])
