@@ -66,10 +66,14 @@ def main() -> None:
 
 
 def cluster_of(nodes: int, cpus: int) -> Cluster:
-    """A head that trains nothing, and so many nodes with so many cores each."""
-    made = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False})
-    for _ in range(nodes):
-        add_node(made, cpus)
+    """A head that trains nothing, and so many nodes with so many cores each.
+
+    Ray lets its workers yield to all other processes (niceness 15), which those of the local engine do not.
+    """
+    os.environ["RAY_worker_niceness"] = "0"  # noqa: SIM112  # as Ray spells it
+    made = Cluster()
+    for number in range(nodes + 1):
+        add_node(made, cpus if number else 0)
     return made
 
 
@@ -77,7 +81,7 @@ def add_node(nodes: Cluster, cpus: int, tries: int = 10) -> None:
     """Ray gives a node 30 seconds to start, which on an overloaded machine is not always enough."""
     for left in reversed(range(tries)):
         try:
-            nodes.add_node(num_cpus=cpus)
+            nodes.add_node(num_cpus=cpus, include_dashboard=False)
             return
         except Exception:
             if not left:

@@ -44,9 +44,11 @@ RUNS = 6
 
 @pytest.fixture(scope="module")
 def nodes():
-    """The cluster; its head trains nothing."""
+    """The cluster; its head trains nothing. Ray's workers would otherwise yield to every other process here."""
     from ray.cluster_utils import Cluster as Nodes
 
+    patch = pytest.MonkeyPatch()
+    patch.setenv("RAY_worker_niceness", "0")
     found = Nodes(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False})
     for _ in range(2):
         found.add_node(num_cpus=1)
@@ -54,6 +56,7 @@ def nodes():
     ray.shutdown()
     connected.cache_clear()
     found.shutdown()
+    patch.undo()
 
 
 @pytest.fixture
