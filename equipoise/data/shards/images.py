@@ -21,7 +21,7 @@ from .index import Shard
 class ShardImages(ImageFiles):
     """Images in tar files, decoded whenever they are read: indexed and split they are what `ImageFiles` are.
 
-    Nothing of them is kept in memory but where they lie, about 100 bytes an image.
+    Nothing of them is kept in memory but where they lie, about 150 bytes an image.
 
     Args:
         folder: of the shards.
@@ -33,7 +33,7 @@ class ShardImages(ImageFiles):
     def __init__(self, folder: Path, shards: list[Shard], frame: Frame, stream: bool = True) -> None:
         self.folder, self.frame, self.stream = folder, frame, stream
         self.shards = [(shard.name, shard.nbytes) for shard in shards]
-        self.names = np.array([name for shard in shards for name in shard.images], dtype=np.str_)
+        self.names = np.array([name for shard in shards for name in shard.images], dtype=object)
         counts = [len(shard.images) for shard in shards]
         self.shard = np.repeat(np.arange(len(shards)), counts)
         self.spans = np.concatenate([np.stack((shard.offsets, shard.sizes), 1) for shard in shards])
