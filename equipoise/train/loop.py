@@ -149,7 +149,7 @@ class Run:
 
     def parts(self) -> Iterator[Batch]:
         """The next batch, as the network takes it: whole, or in the parts that the plan accumulates gradients over."""
-        index, place = self._next_index()  # imbalance: which samples
+        index, place = self.next_index()  # imbalance: which samples
         images = self.augment_rest(self.feed(index, place), self.streams["augment"])  # data
         labels = self.task.train.labels[index]
         for part, target in zip(images.chunk(self.plan.accumulate), labels.chunk(self.plan.accumulate), strict=True):
@@ -186,7 +186,7 @@ class Run:
             return images
         return normalize(images, self.mean, self.std).contiguous(memory_format=self.layout)
 
-    def _next_index(self) -> tuple[Tensor, Tensor]:
+    def next_index(self) -> tuple[Tensor, Tensor]:
         """The samples of the next batch, and their places in the order of the epoch."""
         self.rate.set(self.rates.take(self.done))  # indexing with a tensor of one value would read it back
         place = self.places + (self.done % self.steps_per_epoch) * self.batch_here

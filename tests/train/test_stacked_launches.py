@@ -35,6 +35,7 @@ def no_gpu(monkeypatch):
 
 
 def step(trunk, *, mixed):
+    trunk.move_images(*(torch.zeros(trunk.runs, 2) for _ in range(5)))
     trunk.start()
     maps = [trunk.stem_forward()]
     for number in range(3):
@@ -59,11 +60,11 @@ def test_what_is_launched_was_compiled(no_gpu, depth, channels):
 
 
 def test_launches_of_a_step_of_resnet32(no_gpu):
-    """The weights; a convolution and its norm 31 times and 16 ends of blocks; the averages; the last block's gradient;
-    31 times a norm, a gradient of weights and its sum, 30 times that of the input; γ and β."""
+    """The images; the weights; a convolution and its norm 31 times and 16 ends of blocks; the averages; the last
+    block's gradient; 31 times a norm, a gradient of weights and its sum, 30 times that of the input; γ and β."""
     trunk = Trunk(32, 3, 8, 2, 1, torch.device("cpu"))
     step(trunk, mixed=False)
-    assert len(trunk.program.launched) == 1 + 2 * 31 + 16 + 1 + 1 + 3 * 31 + 30 + 1
+    assert len(trunk.program.launched) == 1 + 1 + 2 * 31 + 16 + 1 + 1 + 3 * 31 + 30 + 1
 
 
 def test_memory_has_its_type_whatever_the_default_is(no_gpu):

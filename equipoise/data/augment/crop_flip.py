@@ -12,12 +12,24 @@ from ._base import LARGEST_IMAGE, Augment, check_images, check_switch, coin
 
 def crop_flip(images: Tensor, pad: int = 4, flip: bool = True, *, generator: torch.Generator | None = None) -> Tensor:
     """Shift and mirror each image at random: images (N, c, h, w) -> (N, c, h, w). See `CropFlip`."""
+    return moved(images, pad, *draw_moves(len(images), pad, flip, images.device, generator))
+
+
+def draw_moves(
+    n: int, pad: int, flip: bool, device: torch.device, generator: torch.Generator | None
+) -> tuple[Tensor, Tensor | None]:
+    """Of n images, where in their frames they begin, (2, n, 1): rows, columns; and which are mirrored, (n, 1)."""
+    corner = torch.randint(2 * pad + 1, (2, n, 1), device=device, generator=generator)
+    return corner, coin(n, device, generator) if flip else None
+
+
+def moved(images: Tensor, pad: int, corner: Tensor, mirrored: Tensor | None) -> Tensor:
+    """What `draw_moves` has drawn, done."""
     n, c, h, w = images.shape
-    device = images.device
-    top, left = torch.randint(2 * pad + 1, (2, n, 1), device=device, generator=generator)
-    rows, columns = torch.arange(h, device=device), torch.arange(w, device=device).expand(n, w)
-    if flip:
-        columns = torch.where(coin(n, device, generator), w - 1 - columns, columns)
+    top, left = corner
+    rows, columns = torch.arange(h, device=images.device), torch.arange(w, device=images.device).expand(n, w)
+    if mirrored is not None:
+        columns = torch.where(mirrored, w - 1 - columns, columns)
     # one gather over the pixels of each padded image, for all its channels: half the time of indexing windows
     pixels = (top + rows)[:, :, None] * (w + 2 * pad) + (left + columns)[:, None, :]
     padded = F.pad(images, (pad, pad, pad, pad)).flatten(2)

@@ -19,6 +19,7 @@ from ...norms import BatchGroupNorm2d, BatchNorm2d, GhostBatchNorm2d, GroupNorm2
 from ...norms.kernels.groups import split_examples
 from ..loop import Run
 from .compile import CannotCompile
+from .images import MovedImages, are_only_moved
 from .kernels import STORED_CHANNELS
 from .layer import Layer
 from .trunk import SIDE, WIDTH, Trunk
@@ -103,6 +104,8 @@ class Stack:
         self.gradients: dict[Tensor, Tensor] = {}  # of each parameter
         for i, run in enumerate(runs):
             self._take_over(run, i)
+        moved = [run for run in runs if are_only_moved(run)]
+        self.moved_images = MovedImages(moved, self.place, self.trunk) if moved else None
 
     def _map(self, site: str) -> Tensor:
         """What the part of that name puts out."""
@@ -159,6 +162,8 @@ class Stack:
         """One step of all runs."""
         trunk, runs = self.trunk, self.runs
         batches = dict(zip(map(id, runs), side_by_side(self._begin, runs), strict=True))
+        if self.moved_images is not None:
+            self.moved_images.fill()
         trunk.start()
         given, blended = self._forward(side_by_side)
         losses = side_by_side(lambda run: self._end(run, batches[id(run)]), runs)
@@ -166,7 +171,9 @@ class Stack:
         side_by_side(lambda run: self._update(run, losses[self.place[id(run)]]), runs)
 
     def _begin(self, run: Run) -> Batch:
-        """The run's next batch, its images where the trunk reads them."""
+        """The run's next batch. Its images are where the trunk reads them, or will be, with `moved_images`."""
+        if self.moved_images is not None and run in self.moved_images:
+            return run.mixed(self.moved_images.begin(run))
         (batch,) = run.parts()
         batch = run.mixed(batch)
         channels = batch.inputs.shape[1]

@@ -670,3 +670,31 @@ extern "C" __global__ void arrange_weights(const Weights *all, int convolutions,
         *out = make_uint2(pair_of(v[0], v[1]), pair_of(v[2], v[3]));
     }
 }
+
+// ---- images ---------------------------------------------------------------------------------------------------------
+
+// Where a run's images (count, channel, 32, 32) are, its place in the pack, and how wide their frames are.
+struct Images {
+    const unsigned char *pixels;
+    int place, pad;
+};
+
+// The images at `index` (run, image), each in a black frame of which the part from `corner` (run, 2, image) on is seen,
+// `mirrored` (run, image) or not; a level becomes what `levels` (run, channel, 256) says. A thread makes one pixel.
+extern "C" __global__ void move_images(const Images *all, const long long *index, const long long *corner,
+                                       const bool *mirrored, const u16 *levels, u16 *out, int images, int channels) {
+    enum { SIDE = 32, PIXELS = SIDE * SIDE };
+    const int at = blockIdx.x * blockDim.x + threadIdx.x, run = blockIdx.y;
+    const int image = at / PIXELS, row = at % PIXELS / SIDE, column = at % SIDE;
+    if (image >= images) return;
+    const Images of = all[run];
+    const int y = row + (int)corner[2 * run * images + image] - of.pad;
+    const int x = (mirrored[run * images + image] ? SIDE - 1 - column : column) +
+                  (int)corner[(2 * run + 1) * images + image] - of.pad;
+    const bool inside = y >= 0 && y < SIDE && x >= 0 && x < SIDE;
+    const unsigned char *pixel = of.pixels + (size_t)index[run * images + image] * channels * PIXELS + y * SIDE + x;
+    u32 value[IMAGE_CHANNELS] = {};
+    for (int c = 0; c < channels; c++) value[c] = levels[(run * channels + c) * 256 + (inside ? pixel[c * PIXELS] : 0)];
+    *(uint2 *)(out + ((size_t)(of.place * images + image) * PIXELS + row * SIDE + column) * IMAGE_CHANNELS) =
+        make_uint2(value[0] | value[1] << 16, value[2] | value[3] << 16);
+}

@@ -40,9 +40,9 @@ NORM_THREADS = 512  # the same for all packs: it decides in which order sums are
 class Trunk:
     """stem, stage1, stage2 and stage3 of `runs` networks, for batches of `images`.
 
-    `parameters` and `gradients` (run, P) are the rows of the networks' weights. The caller fills `images_in` and calls
-    `start`, goes forward from the stem through the stages, lets the moving averages move, and goes back the same way,
-    from `end_backward` to `finish`.
+    `parameters` and `gradients` (run, P) are the rows of the networks' weights. The caller fills `images_in`
+    (`move_images` does, where they are only shifted and mirrored) and calls `start`, goes forward from the stem through
+    the stages, lets the moving averages move, and goes back the same way, from `end_backward` to `finish`.
     """
 
     def __init__(self, depth: int, in_channels: int, runs: int, images: int, blocks: int, device: torch.device) -> None:
@@ -139,7 +139,7 @@ class Trunk:
 
     def _names(self) -> list[str]:
         names = {forward_kernel(self.stem, "IMAGE")[0], weights_kernel(self.stem, "IMAGE"), end_kernel(self.stem, 0)}
-        names |= {"add_parts", "move_averages", "add_affine", "arrange_weights"}
+        names |= {"add_parts", "move_averages", "add_affine", "arrange_weights", "move_images"}
         for layer in self.layers:
             names |= {f"norm_forward<{layer.co}>", f"norm_backward<{layer.co}>"}
         for number, stage in enumerate(self.stages):
@@ -207,6 +207,14 @@ class Trunk:
         )  # fmt: skip
 
     # -- the step -----------------------------------------------------------------------------------------------------
+
+    def move_images(self, of: Tensor, index: Tensor, corner: Tensor, mirrored: Tensor, levels: Tensor) -> None:
+        """Fill `images_in` for the runs of the table `of`, whose structure is `Images` in trunk.cu."""
+        threads = self.images * SIDE * SIDE
+        self.program.launch(
+            "move_images", (-(-threads // THREADS), len(of)), THREADS,
+            of, index, corner, mirrored, levels, self.images_in, self.images, self.in_channels,
+        )  # fmt: skip
 
     def start(self) -> None:
         """The weights as the convolutions want them."""
