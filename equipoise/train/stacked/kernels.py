@@ -52,19 +52,17 @@ class Warps(NamedTuple):
 
 
 class Parts(NamedTuple):
-    """How the gradient of a convolution's weights is cut up: rows and images of a part; channels of the output in a
-    thread block, of the input in a warp; warps that share pixels; thread blocks, on a processor and in all."""
+    """How the gradient of a convolution's weights is cut up: rows of a part; channels of the output in a thread block,
+    of the input in a warp; thread blocks, on a processor and in all."""
 
     rows: int
-    images: int
     co: int
     wide: int
-    split: int
     resident: int
     blocks: int
 
     def threads(self, layer: Layer) -> int:
-        return self.co // 16 * (layer.ci // self.wide) * 3 * self.split * 32
+        return self.co // 16 * (layer.ci // self.wide) * 3 * 32
 
 
 # What was fastest on an H200. By channels that are read, side of what is made, stride:
@@ -78,11 +76,11 @@ WARPS = {
     (64, 8, 1): Warps(1, 2, 8),
 }
 PARTS = {  # by channels in, channels out
-    (16, 16): Parts(8, 1, 16, 16, 1, 5, 80),
-    (16, 32): Parts(8, 1, 32, 16, 1, 3, 64),
-    (32, 32): Parts(16, 1, 32, 32, 1, 2, 32),
-    (32, 64): Parts(8, 1, 64, 32, 1, 1, 32),
-    (64, 64): Parts(8, 1, 32, 64, 1, 2, 16),
+    (16, 16): Parts(8, 16, 16, 5, 80),
+    (16, 32): Parts(8, 32, 16, 3, 64),
+    (32, 32): Parts(16, 32, 32, 2, 32),
+    (32, 64): Parts(8, 64, 32, 1, 32),
+    (64, 64): Parts(8, 32, 64, 2, 16),
 }
 
 
@@ -107,7 +105,7 @@ def _convolution(
 def weights_kernel(layer: Layer, mode: str) -> str:
     cut = PARTS[layer.ci, layer.co]
     shape = f"{layer.ci}, {cut.co}, {layer.co}, {layer.side}, {layer.stride}"
-    return f"weight_gradient<{mode}, {shape}, {cut.rows}, {cut.images}, {cut.wide}, {cut.split}, {cut.resident}>"
+    return f"weight_gradient<{mode}, {shape}, {cut.rows}, {cut.wide}, {cut.resident}>"
 
 
 def end_kernel(layer: Layer, shortcut: int) -> str:

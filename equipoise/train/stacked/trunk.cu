@@ -322,25 +322,22 @@ convolution(Source source, Target target, const u16 *weights, Blocks blocks, int
 // ---- gradients of weights -------------------------------------------------------------------------------------------
 
 // Σ over pixels of the output's gradient (GRADIENT of `behind`) times the input at each of nine offsets. A thread block
-// takes every `gridDim.x`th part of the images; `out` (run, thread block, OF, 3, 3, CI) is added up by `add_parts`.
-// It has CO of the output's OF channels, a warp 16 of them, WIDE of the input's, and a row of three offsets; SPLIT warps
-// share the pixels.
-template <int CI, int CO, int WIDE, int SPLIT> struct Warps {
-    static constexpr int OF_CO = CO / 16, OF_CI = CI / WIDE, NUMBER = OF_CO * OF_CI * 3 * SPLIT;
+// takes every `gridDim.x`th part of the images, ROWS rows each; `out` (run, thread block, OF, 3, 3, CI) is added up by
+// `add_parts`. It has CO of the output's OF channels, a warp 16 of them, WIDE of the input's, and a row of three offsets.
+template <int CI, int CO, int WIDE> struct Warps {
+    static constexpr int OF_CO = CO / 16, OF_CI = CI / WIDE, NUMBER = OF_CO * OF_CI * 3;
 };
 
-template <int MODE, int CI, int CO, int OF, int SIDE, int STRIDE, int ROWS, int IMAGES, int WIDE, int SPLIT, int RESIDENT>
-__global__ void __launch_bounds__(Warps<CI, CO, WIDE, SPLIT>::NUMBER * 32, RESIDENT)
+template <int MODE, int CI, int CO, int OF, int SIDE, int STRIDE, int ROWS, int WIDE, int RESIDENT>
+__global__ void __launch_bounds__(Warps<CI, CO, WIDE>::NUMBER * 32, RESIDENT)
 weight_gradient(Source source, Source behind, float *out, Blocks blocks, int images) {
-    using W = Warps<CI, CO, WIDE, SPLIT>;
-    constexpr int THREADS = W::NUMBER * 32;
+    using W = Warps<CI, CO, WIDE>;
+    constexpr int THREADS = W::NUMBER * 32, PARTS = SIDE / ROWS;
     constexpr int IN_ROWS = (ROWS - 1) * STRIDE + 3, IN_COLUMNS = (SIDE - 1) * STRIDE + 3;
-    constexpr int PART = IN_ROWS * IN_COLUMNS * (CI + 8), PIXELS = ROWS * SIDE;
-    __shared__ __align__(16) u16 inputs[IMAGES * PART];
-    __shared__ __align__(16) u16 gradients[IMAGES * PIXELS * (CO + 8)];
+    __shared__ __align__(16) u16 inputs[IN_ROWS * IN_COLUMNS * (CI + 8)];
+    __shared__ __align__(16) u16 gradients[ROWS * SIDE * (CO + 8)];
     const int run = blockIdx.y, warp = threadIdx.x / 32, lane = threadIdx.x % 32, first_channel = blockIdx.z * CO;
-    const int co = warp % W::OF_CO * 16, ci = warp / W::OF_CO % W::OF_CI * WIDE;
-    const int offset = warp / (W::OF_CO * W::OF_CI) % 3, turn = warp / (W::OF_CO * W::OF_CI * 3);
+    const int co = warp % W::OF_CO * 16, ci = warp / W::OF_CO % W::OF_CI * WIDE, offset = warp / (W::OF_CO * W::OF_CI);
     float sums[3][WIDE / 8][4];
 #pragma unroll
     for (int t = 0; t < 3; t++)
@@ -349,26 +346,21 @@ weight_gradient(Source source, Source behind, float *out, Blocks blocks, int ima
 #pragma unroll
             for (int i = 0; i < 4; i++) sums[t][n][i] = 0.f;
 
-    constexpr int PARTS = SIDE / ROWS;
-    const int all = IMAGES == 1 ? images * PARTS : (images + IMAGES - 1) / IMAGES;
-    for (int part = blockIdx.x; part < all; part += gridDim.x) {
-        const int image = IMAGES == 1 ? part / PARTS : part * IMAGES, top = IMAGES == 1 ? part % PARTS * ROWS : 0;
-#pragma unroll
-        for (int i = 0; i < IMAGES; i++) {
-            load_part<MODE, CI, CI, SIDE * STRIDE, 1, IN_ROWS, IN_COLUMNS, THREADS>(
-                inputs + i * PART, source, blocks, run, image + i, images, top * STRIDE - 1, -1);
-            load_part<GRADIENT, CO, OF, SIDE, 1, ROWS, SIDE, THREADS>(
-                gradients + i * PIXELS * (CO + 8), behind, blocks, run, image + i, images, top, 0, first_channel);
-        }
+    for (int part = blockIdx.x; part < images * PARTS; part += gridDim.x) {
+        const int image = part / PARTS, top = part % PARTS * ROWS;
+        load_part<MODE, CI, CI, SIDE * STRIDE, 1, IN_ROWS, IN_COLUMNS, THREADS>(inputs, source, blocks, run, image, images,
+                                                                                top * STRIDE - 1, -1);
+        load_part<GRADIENT, CO, OF, SIDE, 1, ROWS, SIDE, THREADS>(gradients, behind, blocks, run, image, images, top, 0,
+                                                                  first_channel);
         __syncthreads();
 #pragma unroll 2
-        for (int step = turn; step < IMAGES * PIXELS / 16; step += SPLIT) {
+        for (int step = 0; step < ROWS * SIDE / 16; step++) {
             u32 a[4];
             const int of_output = step * 16 + lane / 16 * 8 + lane % 8;
             load_transposed(a, shared_address(gradients + of_output * (CO + 8) + co + lane / 8 % 2 * 8));
-            const int q = step * 16 % PIXELS + lane / 8 % 2 * 8 + lane % 8, own = step * 16 / PIXELS;
+            const int q = step * 16 + lane / 8 % 2 * 8 + lane % 8;
             const int pixel = (q / SIDE * STRIDE + offset) * IN_COLUMNS + q % SIDE * STRIDE;
-            const u32 address = shared_address(inputs + own * PART + pixel * (CI + 8) + ci + lane / 16 * 8);
+            const u32 address = shared_address(inputs + pixel * (CI + 8) + ci + lane / 16 * 8);
 #pragma unroll
             for (int t = 0; t < 3; t++)
 #pragma unroll
@@ -382,24 +374,17 @@ weight_gradient(Source source, Source behind, float *out, Blocks blocks, int ima
         __syncthreads();
     }
 
-    // the warps that shared the pixels, one after the other
     float *total = out + (size_t)(run * gridDim.x + blockIdx.x) * OF * 9 * CI;
-    for (int one = 0; one < SPLIT; one++) {
-        if (turn == one)
 #pragma unroll
-            for (int t = 0; t < 3; t++)
+    for (int t = 0; t < 3; t++)
 #pragma unroll
-                for (int n = 0; n < WIDE / 8; n++)
+        for (int n = 0; n < WIDE / 8; n++)
 #pragma unroll
-                    for (int half = 0; half < 2; half++) {
-                        const int row = (first_channel + co + lane / 4 + half * 8) * 9 + offset * 3 + t;
-                        float2 *p = (float2 *)(total + row * CI + ci + n * 8 + lane % 4 * 2);
-                        float2 v = make_float2(sums[t][n][2 * half], sums[t][n][2 * half + 1]);
-                        if (one > 0) v.x += p->x, v.y += p->y;
-                        *p = v;
-                    }
-        __syncthreads();
-    }
+            for (int half = 0; half < 2; half++) {
+                const int row = (first_channel + co + lane / 4 + half * 8) * 9 + offset * 3 + t;
+                *(float2 *)(total + row * CI + ci + n * 8 + lane % 4 * 2) =
+                    make_float2(sums[t][n][2 * half], sums[t][n][2 * half + 1]);
+            }
 }
 
 // Σ over thread blocks of `parts` (run, count, CO, 9, CI), into `out` (run, …) from `offset` on, whose rows are `row`
