@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import sys
 from pathlib import Path
 
 _SEAL = b"equipoise sealed\n"
@@ -56,3 +57,14 @@ def unsealed(content: bytes) -> bytes | None:
     start = len(_SEAL) + _DIGEST
     head, data = content[:start], content[start:]
     return data if head == _SEAL + bytes.fromhex(checksum(data)) else None
+
+
+def cache_folder() -> Path:
+    """The user's, where systems keep what can be made again."""
+    if sys.platform == "darwin":
+        base = "~/Library/Caches"
+    elif sys.platform == "win32":
+        base = os.environ.get("LOCALAPPDATA") or "~/AppData/Local"
+    else:
+        base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    return Path(os.path.abspath(os.path.expanduser(base))) / "equipoise"

@@ -17,10 +17,9 @@ import torch
 from torch import Tensor
 
 from ..core import EquipoiseError
-from ..core.files import sealed, unsealed, write_whole
+from ..core.files import cache_folder, sealed, unsealed, write_whole
 from ..core.progress import Progress, silent
 from ..data import Features, Source, Split, normalize
-from ..data.sources._base import cache_folder
 from ..data.task import Images
 from ..models import FreshHead, Network, create_model, is_pretrained
 from ..models.pretraining import IMAGENET, for_channels

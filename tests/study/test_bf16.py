@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from equipoise.core import EquipoiseError
-from equipoise.data.sources._base import cache_folder
+from equipoise.core.files import cache_folder
 from equipoise.store import Store
 from equipoise.study import How, RunTimes, Study
 from equipoise.study.run import bf16

@@ -2,7 +2,7 @@
 
 import pytest
 
-from equipoise.data.sources._base import cache_folder
+from equipoise.core.files import cache_folder
 from equipoise.store import Store
 from equipoise.study.run.hardware import choose_layouts, layouts
 from equipoise.study.run.machine import remembered

@@ -9,9 +9,9 @@ import pytest
 import torch
 
 from equipoise.data import Split, Task
+from equipoise.native.cuda import CannotCompile
 from equipoise.train import Diverged, Fitting, Pack, Recipe, Run, Stopped, choose_convolutions, fit_pack
 from equipoise.train.stacked import stack, why_not_stacked
-from equipoise.train.stacked.compile import CannotCompile
 
 CLASSES = 5
 COMMON = {"model": "cifar_resnet(depth=8)", "epochs": 2, "batch_size": 24, "precision": "bf16", "lr": 0.02}

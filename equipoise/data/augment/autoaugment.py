@@ -9,8 +9,9 @@ from torch import Tensor
 
 from ...core import checks, register
 from ._base import LARGEST_IMAGE, Augment, check_images, check_switch
+from ._on_gpu import operated_and_moved, suits
 from ._operations import OPERATIONS, operate
-from .crop_flip import crop_flip
+from .crop_flip import draw_moves, moved
 from .resized_crop import Range, ResizedCrop, check_range
 
 # Sub-policies: two operations each, with the probability and the level of each. From the paper's appendix.
@@ -95,13 +96,23 @@ def policy_table(policy: str, device: torch.device) -> Tensor:
 
 def autoaugment(images: Tensor, policy: str = "cifar10", *, generator: torch.Generator | None = None) -> Tensor:
     """Apply a random sub-policy to each uint8 image (N, 1 or 3, h, w) -> (N, c, h, w). See `AutoAugment`."""
-    n, device = len(images), images.device
+    return operated(images, *draw_operations(len(images), policy, images.device, generator))
+
+
+def draw_operations(
+    n: int, policy: str, device: torch.device, generator: torch.Generator | None
+) -> tuple[Tensor, Tensor]:
+    """Of n images, the two operations (n, 2) of a random sub-policy, as `operate` takes them, and their strengths."""
     table = policy_table(policy, device)
     drawn = table[torch.randint(len(table), (n,), device=device, generator=generator)]
     happens, sign = torch.rand(2, n, 2, device=device, generator=generator)
     operation, probability, strength = drawn.unbind(2)
     operation = torch.where(happens < probability, operation.long(), -1)
-    strength = torch.where((operation < 5) & (sign < 0.5), -strength, strength)
+    return operation, torch.where((operation < 5) & (sign < 0.5), -strength, strength)
+
+
+def operated(images: Tensor, operation: Tensor, strength: Tensor) -> Tensor:
+    """Both operations of each image, one after the other."""
     for slot in range(2):
         images = operate(images, operation[:, slot], strength[:, slot])
     return images
@@ -159,5 +170,9 @@ class AutoAugment(Augment):
         return None if self.area is None else ResizedCrop(self.area, flip=False)
 
     def after_crop(self, images: Tensor, generator: torch.Generator | None = None) -> Tensor:
-        images = autoaugment(images, self.policy, generator=generator)
-        return crop_flip(images, self.pad, self.flip, generator=generator)
+        n, device = len(images), images.device
+        operation, strength = draw_operations(n, self.policy, device, generator)
+        corner, mirrored = draw_moves(n, self.pad, self.flip, device, generator)
+        if suits(images, strength):
+            return operated_and_moved(images, operation, strength, self.pad, corner, mirrored)
+        return moved(operated(images, operation, strength), self.pad, corner, mirrored)

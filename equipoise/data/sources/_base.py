@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import os
-import sys
 import zlib
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,6 +14,7 @@ import torch
 from numpy.typing import NDArray
 
 from ...core import EquipoiseError
+from ...core.files import cache_folder
 from ..content import content_of_tensors
 from ..image_files import each_read
 from ..task import Split, streamed
@@ -76,17 +76,6 @@ def data_folders(root: str | Path | None = None) -> tuple[Path, ...]:
 
 def _absolute(folder: str | Path) -> Path:
     return Path(os.path.abspath(os.path.expanduser(folder)))
-
-
-def cache_folder() -> Path:
-    """The user's, where systems keep what can be made again."""
-    if sys.platform == "darwin":
-        base = "~/Library/Caches"
-    elif sys.platform == "win32":
-        base = os.environ.get("LOCALAPPDATA") or "~/AppData/Local"
-    else:
-        base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-    return _absolute(base) / "equipoise"
 
 
 def read_bytes(path: Path) -> bytes:

@@ -10,6 +10,7 @@ import torch
 from numpy.typing import NDArray
 
 from ...core.escaping import visible
+from ...core.files import cache_folder
 from ..content import content_of, digests_of
 from ..decode import DataError
 from ..frame import Frame
@@ -17,7 +18,7 @@ from ..image_files import ImageFiles
 from ..names import listed
 from ..task import Split
 from ..walk import ImageFile, image_files, subfolders
-from ._base import Source, cache_folder
+from ._base import Source
 
 # what sets of photographs as large as ImageNet's suggest
 PHOTOGRAPHS = {"model": "resnet50", "augment": "resized_crop"}

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 import torch
 
-from ...data.sources._base import cache_folder
+from ...core.files import cache_folder
 
 T = TypeVar("T")
 VARIABLES = ("ATEN_CPU_CAPABILITY", "ONEDNN_MAX_CPU_ISA")

@@ -15,10 +15,10 @@ from torch import Tensor, nn
 
 from ...core import Batch, Output
 from ...models.networks.cifar_resnet import CifarResNet
+from ...native.cuda import CannotCompile
 from ...norms import BatchGroupNorm2d, BatchNorm2d, GhostBatchNorm2d, GroupNorm2d
 from ...norms.kernels.groups import split_examples
 from ..loop import Run
-from .compile import CannotCompile
 from .images import MovedImages, are_only_moved
 from .kernels import STORED_CHANNELS
 from .layer import Layer

@@ -12,7 +12,7 @@ import ctypes
 import torch
 from torch import Tensor
 
-from .compile import Program
+from ...native.cuda import Program
 from .kernels import (
     PADDED_CHANNELS,
     PARTS,

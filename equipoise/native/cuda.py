@@ -12,8 +12,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from ...core.files import sealed, unsealed, write_whole
-from ...data.sources._base import cache_folder
+from ..core.files import cache_folder, sealed, unsealed, write_whole
 
 OPTIONS = ("--std=c++17",)
 
@@ -102,7 +101,7 @@ def _nvrtc() -> ctypes.CDLL:
 
 def _compile(nvrtc: ctypes.CDLL, source: bytes, names: tuple[str, ...], architecture: str) -> tuple[bytes, list[bytes]]:
     program = ctypes.c_void_p()
-    nvrtc.nvrtcCreateProgram(ctypes.byref(program), source, b"trunk.cu", 0, None, None)
+    nvrtc.nvrtcCreateProgram(ctypes.byref(program), source, b"kernels.cu", 0, None, None)
     try:
         for name in names:
             nvrtc.nvrtcAddNameExpression(program, name.encode())
