@@ -24,7 +24,7 @@ ALLOWED = {
     "norms": BASE | {"native"},
     "losses": BASE | {"native"},
     "testing": BASE,
-    "train": BASE | METHODS,
+    "train": BASE | METHODS | {"native"},  # stacked runs are kernels
     "store": BASE,
     "analysis": BASE | {"imbalance"},  # it fits a temperature
     "report": BASE | {"store", "analysis"},
