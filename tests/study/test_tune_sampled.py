@@ -72,6 +72,12 @@ def test_a_search_cut_anywhere_goes_on_as_if_nothing_had_happened(search, sample
         assert finish(search(10, sampler, place=died_after)) == whole
 
 
+def test_a_search_cut_while_it_took_up_its_start_begins_with_it(search):
+    whole = finish(search(10, place="whole"))
+    search(10).study.ask()  # the start waits no longer, and none of its values is stored yet
+    assert finish(search(10)) == whole
+
+
 def test_a_search_cut_while_it_asked(search):
     whole = finish(search(place="whole"))
     one = search()

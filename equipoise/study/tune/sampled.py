@@ -60,7 +60,8 @@ class SampledSearch:
             pruner=optuna.pruners.MedianPruner(),
             load_if_exists=True,
         )
-        if not self.study.get_trials(deepcopy=False):
+        # not `if no trial is there`: a search killed while it took the first one up would never try the start
+        if not any(t.state == TrialState.WAITING or self._is_whole(t) for t in self.study.get_trials(deepcopy=False)):
             self.study.enqueue_trial(self._encoded(start))
 
     def ask(self) -> list[Point]:
@@ -100,7 +101,7 @@ class SampledSearch:
     def _stored(self) -> Iterator[tuple[tuple[Any, ...], optuna.Trial]]:
         """Trials that are not known yet; one whose process was killed before it had all its values is dropped."""
         found = [t for t in self.study.get_trials(deepcopy=False) if t.state != TrialState.WAITING]
-        whole = [t for t in found if len(t.params) == len(self.axes) and _DUPLICATE not in t.user_attrs]
+        whole = [t for t in found if self._is_whole(t) and _DUPLICATE not in t.user_attrs]
         for trial in found:
             if trial.state == TrialState.RUNNING and trial not in whole:
                 self.study.tell(trial.number, state=TrialState.FAIL)
@@ -108,6 +109,10 @@ class SampledSearch:
             values = self._decoded(trial.params)
             if values not in self.known:
                 yield values, optuna.Trial(self.study, trial._trial_id)
+
+    def _is_whole(self, trial: FrozenTrial) -> bool:
+        """Whether it has all its values: they are stored one by one."""
+        return len(trial.params) == len(self.axes)
 
     def _proposed(self) -> tuple[tuple[Any, ...], optuna.Trial]:
         """A point that is not known yet."""
