@@ -4,6 +4,7 @@ from ..core.extras import require
 
 require("an audit", "scipy", "jinja2", "rich")
 
+from .currency import SAW, Changes, changes_since
 from .duplicates import Cluster
 from .findings import Finding, Row
 from .labels import Judgement, Suspect
@@ -14,7 +15,9 @@ from .whole import FEATURES, audit
 
 __all__ = [
     "FEATURES",
+    "SAW",
     "Audit",
+    "Changes",
     "Cluster",
     "Finding",
     "Judgement",
@@ -22,5 +25,6 @@ __all__ = [
     "Row",
     "Suspect",
     "audit",
+    "changes_since",
     "print_audit",
 ]

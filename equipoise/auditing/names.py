@@ -54,13 +54,14 @@ def propose(items: Sequence[Item], views: NDArray[np.uint8], clusters: Sequence[
     labels = np.array([item.label for item in items])
     folders = len({(item.part, item.label) for item in items})  # a name that only repeats these tells nothing new
     for pattern in PATTERNS:
-        keys = [group_name(item.name, re.compile(pattern)) or item.name for item in items]
+        named = [group_name(item.name, re.compile(pattern)) for item in items]
+        keys = [key or item.name for key, item in zip(named, items, strict=True)]
         _, groups, sizes = np.unique(keys, return_inverse=True, return_counts=True)
         several = int((sizes > 1).sum())
         if several <= folders or sizes[sizes > 1].sum() < COVERED * len(items):
             continue
         more_alike = _more_alike(views, groups, labels)
-        inside = _inside(clusters, groups)
+        inside = _inside(clusters, [g if key else None for key, g in zip(named, groups.tolist(), strict=True)])
         if more_alike >= CLEARLY and (inside is None or inside >= CONCENTRATED):
             return Proposal(pattern, several, more_alike, inside)
     return None
@@ -93,8 +94,11 @@ def _standard(views: NDArray[np.uint8]) -> NDArray[np.float32]:
     return scaled
 
 
-def _inside(clusters: Sequence[Cluster], groups: NDArray[np.int64]) -> float | None:
-    """The share of near-duplicates that lie in one group; None where they are too few to say."""
-    if len(clusters) < ENOUGH:
-        return None
-    return float(np.mean([len(set(groups[list(cluster.members)])) == 1 for cluster in clusters]))
+def _inside(clusters: Sequence[Cluster], groups: Sequence[int | None]) -> float | None:
+    """The share of near-duplicates that lie in one group; None where they are too few to say.
+
+    Copies whose names tell of no group, such as `copy of x.jpg`, say nothing against the groups of the others.
+    """
+    told = [[groups[i] for i in cluster.members if groups[i] is not None] for cluster in clusters]
+    several = [each for each in told if len(each) > 1]
+    return float(np.mean([len(set(each)) == 1 for each in several])) if len(several) >= ENOUGH else None

@@ -16,6 +16,7 @@ from ..core.escaping import visible
 from ..core.files import write_whole
 from ..core.words import counted
 from ..data.groups import merged
+from .currency import SAW
 from .findings import Facts, Finding, findings_of
 
 PARTS = {"train": "training", "valid": "validation", "test": "test"}
@@ -141,14 +142,20 @@ class Audit:
         """The files that cannot be read, as `folder(leave_out=…)` reads it."""
         return _table(["path"], ((_harmless(row["file"]),) for row in self.files if row["problem"]))
 
+    def files_csv(self) -> str:
+        """Which files were looked at, and what was in them, so that later changes are noticed."""
+        seen = zip(self.facts.items, self.facts.seen, strict=True)
+        return _table(["path", "sha256"], ((_harmless(item.name), found.digest.hex()) for item, found in seen))
+
     def write(self, folder: Path | str) -> Path:
-        """audit.html, audit.json, groups.csv and leave_out.csv in `folder`; the path of the page."""
+        """audit.html, audit.json, files.csv, groups.csv and leave_out.csv in `folder`; the path of the page."""
         from .page import render
 
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
         write_whole(folder / "audit.json", json.dumps(self.to_dict(), indent=1).encode())
-        for name, table in (("groups.csv", self.groups_csv()), ("leave_out.csv", self.leave_out_csv())):
+        tables = {SAW: self.files_csv(), "groups.csv": self.groups_csv(), "leave_out.csv": self.leave_out_csv()}
+        for name, table in tables.items():
             write_whole(folder / name, table.encode(errors="surrogateescape"))
         page = folder / "audit.html"
         write_whole(page, render(self).encode())

@@ -29,6 +29,7 @@ def audit(
     group: str | None = None,
     features: str = "auto",
     device: torch.device | str | None = None,
+    seconds: float | None = None,
     progress: Progress = silent,
 ) -> Audit:
     """Look at every image of a folder: what cannot be read, what is there twice, which labels may be wrong.
@@ -40,6 +41,7 @@ def audit(
         features: what labels are judged by: "auto" takes a pretrained network where one is installed, and small pixels
             otherwise; "pixels" is quick; "none" leaves labels alone.
         device: where images are compared and described; by default a GPU if there is one.
+        seconds: what a pretrained network may take to describe the images; small pixels do where that is too little.
         progress: is told what is done, how many and of how many.
 
     Nothing that is wrong with an image stops the audit.
@@ -55,7 +57,7 @@ def audit(
     if group is None and not any(item.group for item in listing.items):
         items = [listing.items[i] for i in readable]
         proposal = propose(items, views[readable], _renumbered(clusters, readable))
-    judgement, by = _judged(listing, seen, views, clusters, features, where, progress)
+    judgement, by = _judged(listing, seen, views, clusters, features, where, seconds, progress)
     return Audit(Facts(listing, seen, clusters, judgement, proposal), by)
 
 
@@ -71,6 +73,7 @@ def _judged(
     clusters: list[Cluster],
     features: str,
     device: torch.device,
+    seconds: float | None,
     progress: Progress,
 ) -> tuple[Judgement | None, str]:
     """Labels that look wrong, and what they were judged by, or why they were not."""
@@ -84,7 +87,8 @@ def _judged(
     if features == "pixels":
         x, by = pixel_features(small), SMALL_PIXELS
     else:
-        x, by = features_of([listing.items[i].path for i in rows], small, device, progress)
+        paths, digests = [listing.items[i].path for i in rows], [seen[i].digest for i in rows]
+        x, by = features_of(paths, digests, small, device, progress, seconds)
     together = np.arange(len(labels))
     for cluster in clusters:
         together[list(cluster.members)] = cluster.members[0]

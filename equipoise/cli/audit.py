@@ -26,8 +26,9 @@ def audit(
     """Look at every image before training: what cannot be read, is there twice, or may have a wrong label.
 
     FOLDER has one folder a class, perhaps inside train, val and test; or it is a CSV or Parquet file with columns for
-    path and label, and perhaps group and split. Writes audit.html and audit.json, groups.csv, which keeps copies on
-    one side of a split, and leave_out.csv, the files that cannot be read. docs/your_images.md explains all of it.
+    path and label, and perhaps group and split. Writes audit.html and audit.json; groups.csv, which keeps copies on
+    one side of a split; leave_out.csv, the files that cannot be read; and files.csv, what every file was, so that later
+    changes are noticed. docs/your_images.md explains all of it.
     """
     from ..auditing import audit as look_through
     from ..auditing import print_audit

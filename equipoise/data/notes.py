@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import torch
 
 from ..core import Spec, card
+from ..core.escaping import visible
 from .names import listed
+from .place import PLACE
 from .sources import OFFICIAL, Official
 from .task import Split, Task
 
@@ -18,7 +22,7 @@ def data_notes(task: Task, whole: bool = False) -> list[str]:
     counts = task.class_counts.tolist()
     least, most = min(counts), max(counts)
     sizes = f"{len(task.train):,} training, {len(task.valid):,} validation and {len(task.test):,} test images"
-    said = f"{task.name}: {sizes} of {task.num_classes} classes"
+    said = f"{_called(task.name)}: {sizes} of {task.num_classes} classes"
     if most > least:
         said += f"; the largest class has {most / least:.3g} times as many as the smallest ({most:,} and {least:,})"
     notes = [f"{said}.", *_unofficial(task, whole)]
@@ -33,6 +37,16 @@ def data_notes(task: Task, whole: bool = False) -> list[str]:
             which = "test" if split is task.test else "validation"
             notes.append(f"No {which} image is of {classes}: {consequence.format(them='it' if one else 'them')}.")
     return notes
+
+
+def _called(name: str) -> str:
+    """A task by its name; one of a user's own images by the name of their folder.
+
+    >>> _called("folder(path='/home/ann/photos', size=64, groups='g.csv')"), _called("digits")
+    ('photos', 'digits')
+    """
+    place = dict(Spec.parse(name).params).get(PLACE)
+    return visible(Path(place).name or name) if isinstance(place, str) else name
 
 
 def _absent(task: Task, split: Split) -> list[str]:

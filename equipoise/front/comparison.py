@@ -27,7 +27,7 @@ METRIC = "balanced_accuracy"
 VALID = 0.2  # of the training images: what seeds are added by
 LARGE, SMALL = 224, 128  # sides of the square that the pretrained network sees, for photographs and for small images
 SCRATCH = 64  # of that which a network without pretraining sees
-ROOMY = 10.0  # minutes from which on the audit has time to judge labels by a pretrained network
+FOR_LABELS = 0.25  # of the time, at most: what a pretrained network may take to judge labels before the study
 
 # training a head on features, and a small network from nothing
 HEAD = {"model": "efficientnet_lite0(pretrained=True)", "train": "head", "epochs": 40, "batch_size": 64, "lr": 0.03}
@@ -82,8 +82,8 @@ def compare(
     images = Path(folder).expanduser().resolve()
     place = Path(out or Path("runs") / f"compare_{images.name}")
     with listener.stages() as progress:
-        features = "auto" if minutes >= ROOMY else "pixels"
-        found = audit(images, group=group, features=features, device=here, progress=progress)
+        features, seconds = "auto" if _is_pretrained() else "pixels", FOR_LABELS * 60 * minutes
+        found = audit(images, group=group, features=features, device=here, seconds=seconds, progress=progress)
     listener.say(f"{found!r}\n")
     task = _task(images, found, group, place)
     candidates = shortlist(load_task(task, valid=VALID, decode=False).class_counts.tolist(), _is_pretrained())
@@ -167,7 +167,7 @@ def _within(
 def _begun_or_all(
     studies: Sequence[tuple[Study, Sequence[Candidate]]], place: Path
 ) -> list[tuple[Study, Sequence[Candidate]]]:
-    if not (place / "study.json").exists():
+    if not (place / "study.json").exists() or not Store(place).records():
         return list(studies)
     methods = {method.name for method in Store(place).study().methods}
     return [each for each in studies if set(each[0].methods) == methods] or list(studies)

@@ -18,6 +18,7 @@ from ..study import (
     run_until_decided,
     usual_listener,
 )
+from .audited import outdated_audits
 from .results import Results
 
 
@@ -59,6 +60,8 @@ def run(
     how = How.on(device, workers, engine=engine, address=address, **chosen)
     if retry:
         store.forget_failures()
+    for sentence in outdated_audits(asked, store):
+        listener.say(sentence)
     if until_decided:
         budget = until_decided if isinstance(until_decided, Budget) else Budget()
         run_until_decided(asked, store, how, listener, budget, peek=peek)

@@ -135,6 +135,9 @@ def _independent(recipes: Sequence[Mapping[str, Any]], audited: Audited | None) 
         torn = counted(audited.torn, "image or group", "images or groups")
         return Premise("independent", False, f"no: {torn} in two parts, as {audited.place}/audit.html shows")
     if told and all(told):
+        listed = any(value for task in tasks for name, value in task.params if name == "groups")
+        if listed and audited is not None and audited.outdated:
+            return _not_known(audited)
         return Premise("independent", True, "yes: images of one group are on one side of every split")
     if audited is not None:
         return _by_audit(audited)
@@ -152,10 +155,17 @@ def _by_audit(audited: Audited) -> Premise:
     if audited.group is not None:
         found.append("file names tell of groups")
         remedies.append(f"group = '{audited.group}'")
+    if not found and audited.outdated:
+        return _not_known(audited)
     if not found:
         return Premise("independent", True, "yes: the audit found neither copies nor groups")
     words = f"no: {' and '.join(found)}; write {' and '.join(remedies)} in [task], in another folder (--out)"
     return Premise("independent", False, words)
+
+
+def _not_known(audited: Audited) -> Premise:
+    """Where the images are others than those that the audit saw."""
+    return Premise("independent", None, f"not known: {audited.outdated}; run 'equipoise audit' again")
 
 
 def _unchanged(runs: Sequence[Run]) -> Premise:

@@ -65,12 +65,23 @@ def embedded(
     backbone = backbone_of(model, source.train.images.shape[1], weights, device)
 
     def seen(name: str, split: Split) -> Split:
-        content = f"{source.content} {name}" if source.content else _content(split.images)
+        content = _content_of(source, name)
         features = backbone.kept_features(split.images, features_folder(), content, progress)
         return Split(Features(features, split.images), split.labels)
 
     splits: dict[str, Any] = {name: seen(name, split) for name, split in source.splits.items()}
     return replace(source, **splits)
+
+
+def images_to_embed(source: Source, backbone: Backbone) -> int:
+    """How many images of a set are in parts whose features are not kept."""
+    files = {name: features_folder() / backbone.file(_content_of(source, name)) for name in source.splits}
+    return sum(len(source.splits[name]) for name, file in files.items() if not file.exists())
+
+
+def _content_of(source: Source, name: str) -> str:
+    """What the images of a part are."""
+    return f"{source.content} {name}" if source.content else _content(source.splits[name].images)
 
 
 def features_files(model: str, weights: str | None, in_channels: int, content: str) -> list[Path]:

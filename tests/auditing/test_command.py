@@ -32,6 +32,7 @@ def test_strict_is_for_what_is_serious(photos, tmp_path, monkeypatch):
     assert sorted(p.name for p in (tmp_path / "audits" / "photos").iterdir()) == [
         "audit.html",
         "audit.json",
+        "files.csv",
         "groups.csv",
         "leave_out.csv",
     ]

@@ -2,17 +2,22 @@
 
 import importlib
 import importlib.util
+import subprocess
+import sys
 
 import pytest
 import torch
 import torch.nn.functional as F
 from torch import nn
 
+import equipoise
 from equipoise.core import EquipoiseError
+from equipoise.deploy import export
 from equipoise.mixing import MajorFeatureWeakening
 from equipoise.models import CosineHead, FreshHead, create_model, from_torch
 from equipoise.norms import GhostBatchNorm2d
-from equipoise.train import Recipe
+from equipoise.study import Listener
+from equipoise.train import Recipe, embed
 
 CLASSES = 5
 DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
@@ -33,6 +38,7 @@ NETWORKS = (
     ("timm/efficientnet_b4", 64, "body.blocks.1", 19.3),
     ("timm/inception_v3", 96, "body.Mixed_5d", 23.8),
 )
+MEAN, STD = (torch.tensor(x)[:, None, None] for x in ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225)))  # ImageNet's
 SQUEEZENET = ("torchvision/squeezenet1_1", 64, "body.features.4", 1.24)
 pytestmark = [
     pytest.mark.slow,
@@ -57,6 +63,15 @@ def skip_without(text):
         importlib.import_module(library)
     except Exception as error:
         pytest.skip(f"{library} does not import here: {error}")
+
+
+def skip_without_workers(text):
+    """The processes of a study import the library by themselves."""
+    skip_without(text)
+    library = text.partition("/")[0]
+    tried = subprocess.run([sys.executable, "-c", f"import {library}"], capture_output=True, text=True)
+    if tried.returncode:
+        pytest.skip(f"{library} does not import in a new process: {tried.stderr.strip().splitlines()[-1]}")
 
 
 def made(recipe):
@@ -145,20 +160,97 @@ def test_the_map_of_densenet_is_before_its_last_norm(text):
         assert torch.equal(out.feature_map, seen.pop())
 
 
-@pytest.mark.parametrize("text", ["torchvision/resnet18", "torchvision/inception_v3", "timm/efficientnet_b4"])
-def test_a_file_of_the_library_is_a_start(text, tmp_path):
-    """With its own head, with a new one, and with our norms, which take the moving averages over."""
-    skip_without(text)
+def of_library(text, num_classes):
+    """The library's own network, with moving averages that are not those of a new one."""
     library, _, name = text.partition("/")
     zoo = importlib.import_module({"torchvision": "torchvision.models"}.get(library, library))
-    theirs = (zoo.get_model if library == "torchvision" else zoo.create_model)(name, num_classes=7)
+    theirs = (zoo.get_model if library == "torchvision" else zoo.create_model)(name, num_classes=num_classes)
     for norm in (m for m in theirs.modules() if isinstance(m, nn.modules.batchnorm._BatchNorm)):
-        norm.running_mean.normal_(0, 0.1)  # so that moving averages are not those of a new network
+        norm.running_mean.normal_(0, 0.1)
         norm.running_var.uniform_(0.8, 1.2)
-    torch.save({"state_dict": theirs.state_dict()}, tmp_path / "file.pth")
-    x, file = torch.randn(2, 3, 96, 96), str(tmp_path / "file.pth")
-    torch.testing.assert_close(create_model(text, 7, weights=file).eval()(x), theirs.eval()(x))
+    return theirs.eval()
+
+
+def saved(network, path):
+    if path.suffix == ".safetensors":
+        importlib.import_module("safetensors.torch").save_file(network.state_dict(), path)
+    else:
+        torch.save({"state_dict": network.state_dict()}, path)
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "suffix"),
+    [
+        ("torchvision/resnet18", ".pth"),
+        ("torchvision/resnet18", ".safetensors"),
+        ("torchvision/inception_v3", ".pth"),
+        ("timm/resnet18", ".safetensors"),
+        ("timm/efficientnet_b4", ".pth"),
+    ],
+)
+def test_a_file_of_the_library_is_a_start(text, suffix, tmp_path):
+    """With its own head, with a new one, and with our norms, which take the moving averages over."""
+    skip_without(text)
+    theirs = of_library(text, 7)
+    x, file = torch.randn(2, 3, 96, 96), saved(theirs, tmp_path / f"file{suffix}")
+    torch.testing.assert_close(create_model(text, 7, weights=file).eval()(x), theirs(x))
     with pytest.warns(FreshHead, match="drawn anew"):
         other = create_model(text, CLASSES, norm="ghost(ghost_size=2)", weights=file).eval()
     own = from_torch(theirs).eval()
     torch.testing.assert_close(other.output(x).features, own.output(x).features, rtol=1e-3, atol=1e-4)
+
+
+@pytest.fixture
+def stripes(tmp_path):
+    """Three classes of ten images: dark above and bright below, or the other way round, or even; with noise."""
+    pillow = pytest.importorskip("PIL.Image")
+    for label, (above, below) in enumerate([(60, 180), (180, 60), (120, 120)]):
+        (tmp_path / "photos" / f"class{label}").mkdir(parents=True)
+        for i in range(10):
+            image = (
+                torch.randint(-50, 50, (32, 32, 3)) + torch.tensor([above, below]).repeat_interleave(16)[:, None, None]
+            )
+            pillow.fromarray(image.byte().numpy()).save(tmp_path / "photos" / f"class{label}" / f"{i}.png")
+    return tmp_path / "photos"
+
+
+@pytest.mark.parametrize("text", ["torchvision/resnet18", "timm/resnet18"])
+def test_a_file_of_the_library_from_the_features_to_the_export(text, tmp_path, stripes):
+    """`train = "head"` on the features of a frozen network, `train = "all"` from its weights, and both exported."""
+    skip_without_workers(text)
+    theirs = of_library(text, 7)
+    file = saved(theirs, tmp_path / "file.safetensors")
+    whole = {"train": "all", "optimizer": "adamw", "lr": 1e-4, "layer_decay": 0.7, "epochs": 1}
+    results = equipoise.run(
+        {
+            "baseline": "head",
+            "seeds": 1,
+            "accept_short_training": True,
+            "task": {"name": f"folder(path={str(stripes)!r}, size=32)"},
+            "base": {"model": text, "weights": file, "epochs": 3, "batch_size": 8, "augment": "none"},
+            "methods": {
+                "head": {"train": "head"},
+                "adjusted": {"train": "head", "loss": "balanced_softmax"},
+                "all": whole,
+            },
+        },
+        tmp_path / "runs",
+        device=DEVICE.type,
+        workers=1,
+        listener=Listener(),
+    )
+    images = equipoise.load_task(f"folder(path={str(stripes)!r}, size=32)").test.images[:]
+    features = from_torch(theirs).eval().output((images / 255 - MEAN) / STD).features
+    torch.testing.assert_close(embed(images, text, weights=file), features, rtol=1e-4, atol=1e-5)
+    for method in ("head", "all"):
+        model = results.model(method, device="cpu")
+        said = torch.from_numpy(results.predictions(method, seed=0)["logits"]).softmax(1)  # kept in half precision
+        network = results.network(method, seed=0, device="cpu")
+        torch.testing.assert_close(network(images).softmax(1), said, rtol=0, atol=1e-2)
+        for to in ("torch_export", "torchscript"):  # each is checked by running it
+            assert export(model, to, tmp_path / f"{method}.{to}").stat().st_size > 40e6  # 11 million weights
+        body = network.state_dict()
+        kept = [name for name in body if name.endswith("layer1.0.conv1.weight")]
+        is_theirs = torch.equal(body[kept[0]], theirs.state_dict()["layer1.0.conv1.weight"])
+        assert len(kept) == 1 and is_theirs == (method == "head")

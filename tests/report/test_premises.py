@@ -168,6 +168,21 @@ def test_groups_that_were_given_are_told(store, task, said):
             Audited("a", 3, 2, None),
             (False, "no: 2 images or groups in two parts, as a/audit.html shows"),
         ),
+        (
+            "folder(path='x')",
+            Audited("a", 0, 0, None, outdated="1 image was added since"),
+            (None, "not known: 1 image was added since; run 'equipoise audit' again"),
+        ),
+        (
+            "folder(path='x', groups='g.csv')",
+            Audited("a", 3, 0, None, outdated="1 image was added since"),
+            (None, "not known: 1 image was added since; run 'equipoise audit' again"),
+        ),
+        (
+            "folder(path='x', group='(.+)_')",  # tells of new images too
+            Audited("a", 3, 0, None, outdated="1 image was added since"),
+            (True, "yes: images of one group are on one side of every split"),
+        ),
     ],
 )
 def test_what_an_audit_found_is_told(store, task, audited, said):

@@ -10,7 +10,7 @@ from equipoise.report import collect
 from equipoise.store import Store
 from equipoise.study import How, Listener, Study, analyze_study, jobs_of, trained_network
 from equipoise.study.binding import bind
-from equipoise.study.plan.cost import measured_seconds
+from equipoise.study.plan.cost import looking_seconds, measured_seconds
 from equipoise.study.probe import Asked
 from equipoise.study.run.job import do, look_at_images, task_of
 from equipoise.train.embed import features_folder
@@ -76,11 +76,13 @@ def test_a_study_says_what_it_does_and_what_it_costs(study, folder):
     bind(study, Store(folder / "other"), said.append)
     assert any("looks at every image once, without augmentation" in line for line in said)
     assert 0 < measured_seconds(study.methods["plain"], CPU) < 60
+    assert looking_seconds(study.methods["plain"], CPU) == 0, "the features are kept"
 
 
 def test_progress_is_told_where_images_are_looked_at(study, tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     told = []
+    assert 0 < looking_seconds(study.methods["plain"], CPU) < 60
     for _ in range(2):
         look_at_images(study.methods["plain"], Store(tmp_path / "runs"), CPU, lambda *news: told.append(news))
     stage, done, total = told[-1]

@@ -86,6 +86,7 @@ def test_quick_measures_one_recipe_for_all(study, store, monkeypatch):
 def test_the_wall_is_never_below_the_longest_run():
     assert Cost((8.0, 1.0), workers=4).wall == START_SECONDS + 8
     assert Cost((2.0,) * 8, workers=4).wall == START_SECONDS + 4
+    assert Cost((2.0,) * 8, workers=4, before=30.0).wall == START_SECONDS + 34
     assert Cost((), workers=4).wall == 0
 
 

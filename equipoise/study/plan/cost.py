@@ -19,7 +19,7 @@ from ...analysis import evaluate
 from ...data import Features, Source, load_task
 from ...store import Store
 from ...train import Pack, Recipe, Run, predict
-from ...train.embed import backbone_of
+from ...train.embed import BATCH, backbone_of, images_to_embed
 from ..run.bf16 import check_precision
 from ..run.child import Failed, ask, check_guard
 from ..run.hardware import device_name
@@ -32,10 +32,14 @@ START_SECONDS = 4.0  # until the worker processes are at work
 
 @dataclass(frozen=True)
 class Cost:
-    """The seconds that each training still to do takes a worker, and how many workers there are; NaN is not known."""
+    """The seconds that each training still to do takes a worker, and how many workers there are; NaN is not known.
+
+    `before` are those of what is done once before: a frozen network looks at all images.
+    """
 
     seconds: tuple[float, ...]
     workers: int
+    before: float = 0.0
 
     @property
     def runs(self) -> int:
@@ -48,7 +52,7 @@ class Cost:
             return 0.0
         if any(map(math.isnan, self.seconds)):
             return math.nan
-        return START_SECONDS + max(sum(self.seconds) / self.workers, max(self.seconds))
+        return self.before + START_SECONDS + max(sum(self.seconds) / self.workers, max(self.seconds))
 
 
 class RunTimes:
@@ -63,6 +67,7 @@ class RunTimes:
         check_guard()
         self.store, self.device, self.quick, self.cache = store, device, quick, cache
         self.known = recorded_seconds(store, device)
+        self.looking: dict[tuple[str, str | None, str], float] = {}  # by network, its weights and task
         self.problem: str | None = None
 
     def seconds(self, recipe: Recipe) -> float:
@@ -82,7 +87,10 @@ class RunTimes:
     def _measured(self, recipe: Recipe) -> float:
         check_precision([recipe], self.device)
         try:
-            return float(ask(self.device, measured_seconds, recipe, self.device, self.cache))
+            if recipe.plan.train == "all":
+                return float(ask(self.device, measured_seconds, recipe, self.device, self.cache))
+            training, self.looking[_looks_at(recipe)] = ask(self.device, _both, recipe, self.device, self.cache)
+            return float(training)
         except Failed as failed:
             self.problem = str(failed).strip().splitlines()[-1]
             return math.nan
@@ -90,7 +98,9 @@ class RunTimes:
     def cost(self, jobs: Iterable[Job], workers: int) -> Cost:
         """Of those jobs that the store lacks."""
         missing = [job for job in jobs if not job.finished_in(self.store)]
-        return Cost(tuple(sum(map(self.seconds, job.recipes)) for job in missing), workers)
+        seconds = tuple(sum(map(self.seconds, job.recipes)) for job in missing)
+        looks = {_looks_at(recipe) for job in missing for recipe in job.recipes}
+        return Cost(seconds, workers, before=sum(self.looking.get(look, 0.0) for look in looks))
 
 
 def recorded_seconds(store: Store, device: torch.device) -> dict[str, float]:
@@ -105,6 +115,33 @@ def recorded_seconds(store: Store, device: torch.device) -> dict[str, float]:
 def kind_of(recipe: Mapping[str, Any]) -> str:
     """The same for runs of one recipe that differ by their seed alone."""
     return json.dumps({name: value for name, value in recipe.items() if name != "seed"}, sort_keys=True)
+
+
+def _looks_at(recipe: Recipe) -> tuple[str, str | None, str]:
+    return (recipe.model, recipe.plan.weights, recipe.task.name)
+
+
+def _both(recipe: Recipe, device: torch.device, cache: Path | None) -> tuple[float, float]:
+    """Of a head: the seconds of its training, and those before it."""
+    return measured_seconds(recipe, device, cache), looking_seconds(recipe, device)
+
+
+def looking_seconds(recipe: Recipe, device: torch.device) -> float:
+    """Seconds until a frozen network has seen those parts of the data whose features no file has, by a few images."""
+    taken: list[float] = []
+
+    def timed(source: Source) -> Source:
+        images = source.train.images
+        backbone = backbone_of(recipe.model, images.shape[1], recipe.plan.weights, device)
+        if unseen := images_to_embed(source, backbone):
+            backbone.features(images[:FIRST_STEPS])
+            began, few = time.perf_counter(), images[:BATCH]
+            backbone.features(few)
+            taken.append(unseen * (time.perf_counter() - began) / len(few))
+        return source
+
+    load_task(**{**recipe.task.__dict__, "test": False}, seed=recipe.seed, through=timed)
+    return sum(taken)
 
 
 def measured_seconds(recipe: Recipe, device: torch.device, cache: Path | None = None) -> float:

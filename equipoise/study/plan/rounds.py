@@ -126,9 +126,9 @@ def _without_seeds(study: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def plan_rounds(study: Study, store: Store, budget: Budget, peek: bool = False) -> Rounds:
-    """The plan of this store, or a new one; nothing is found yet."""
+    """The plan of this store, or a new one where nothing was trained by it; nothing is found yet."""
     judged_on = "test" if peek else "validation"
-    if store.holds(Rounds):
+    if store.holds(Rounds) and store.records():
         return replace(store.document(Rounds), found=(), ended=None, judged_on=judged_on)
     if store.was_opened():
         raise EquipoiseError(
