@@ -46,7 +46,7 @@ def without_pretraining(monkeypatch):
 @pytest.mark.slow
 def test_the_whole_way(photos, tmp_path, without_pretraining):
     listener, out = Quiet(), tmp_path / "out"
-    found = equipoise.compare(photos, minutes=3, out=out, workers=2, device="cpu", listener=listener)
+    found = equipoise.compare(photos, minutes=60, out=out, workers=2, device="cpu", listener=listener)
     said = "\n".join(listener.said)
     assert "to compare" in said and "oversampling" in said and "shows every class equally often" in said
     assert "broken.png" in (out / "audit" / "leave_out.csv").read_text()
@@ -61,7 +61,7 @@ def test_the_whole_way(photos, tmp_path, without_pretraining):
     page = found.results.report().read_text()
     assert '<section id="confused"' in page and "data:image/jpeg;base64," in page
     records = sorted((out / "runs").iterdir())
-    again = equipoise.compare(photos, minutes=3, out=out, workers=2, device="cpu", listener=Quiet())
+    again = equipoise.compare(photos, minutes=60, out=out, workers=2, device="cpu", listener=Quiet())
     assert sorted((out / "runs").iterdir()) == records and again.results.rows == found.results.rows
 
 
