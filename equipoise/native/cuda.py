@@ -44,7 +44,7 @@ class Program:
         values = [_argument(value) for value in arguments]
         pointers = (ctypes.c_void_p * len(values))(*(ctypes.addressof(value) for value in values))
         stream = ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)
-        blocks = (*grid, 1)[:3]
+        blocks = (*grid, 1, 1)[:3]
         result = self._driver.cuLaunchKernel(self._kernels[name], *blocks, threads, 1, 1, 0, stream, pointers, None)
         self._check(result)
 
