@@ -17,6 +17,7 @@ import sqlalchemy.dialects.postgresql.psycopg  # noqa: F401
 import torch
 
 import equipoise.study.tune.sampled  # noqa: F401
+from equipoise.data import load_task
 from equipoise.store import Store
 from equipoise.study import How, Listener, Study, tune_study
 from equipoise.study.run.job import do
@@ -67,6 +68,7 @@ def tune(folder, url=None, *, mortal=False):
 
 
 def main(folder, url):
+    load_task(**Study.from_dict(STUDY).methods["plain"].task.__dict__)  # read once for all
     fork = get_context("fork")
     started = [fork.Process(target=tune, args=(folder / "alone",))]
     for number in range(PROCESSES):
