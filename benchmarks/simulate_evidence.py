@@ -2,8 +2,8 @@
 
     python benchmarks/simulate_evidence.py [--studies 2000] [SECTION …]
 
-Sections: fixed, rounds, some, power, images, claims, equal, beats. Prints Markdown tables; behind a share stands its
-95 % interval (Wilson).
+Sections: fixed, rounds, some, power, images, claims, equal, margin, beats. Prints Markdown tables; behind a share
+stands its 95 % interval (Wilson).
 A study is scores of methods × seeds: what a seed does to all methods, and what it does to each, both drawn anew. In the
 sections on new images it is whether each run is right about each test image, and the images are drawn anew too.
 """
@@ -20,7 +20,7 @@ from sections import print_sections
 
 from equipoise.analysis import compare
 from equipoise.analysis.statistics import tests as statistics
-from equipoise.analysis.statistics.equivalence import equality_power
+from equipoise.analysis.statistics.equivalence import equality_power, equivalence_tests
 from equipoise.analysis.statistics.looks import plan_looks
 from equipoise.analysis.statistics.new_images import ImageScores, variance_parts
 from equipoise.analysis.statistics.power import claim_power
@@ -326,6 +326,20 @@ def equal(studies: int) -> Iterator[str]:
             )
 
 
+def margin_(studies: int) -> Iterator[str]:
+    """False "practically equal" at the margin alone, in ten times as many studies; any claim is Holm's first."""
+    yield "| methods | seeds | margin | noise | false at the margin |\n|---|---|---|---|---|"
+    for methods, n, margin in ((2, 6, 2.0), (2, 12, 1.0), (4, 8, 2.0), (8, 10, 2.0)):
+        for name in ("normal", "heavy tails (t, 3 df)"):
+            rng, unit = np.random.default_rng(1), math.sqrt(2) * (1 if name == "normal" else math.sqrt(3))
+            own = NOISES[name](rng, (10 * studies * methods, n)).reshape(-1, methods, n)
+            side = np.where(np.arange(1, methods) % 2, 1.0, -1.0)
+            d = own[:, 1:] - own[:, :1] + unit * margin * side[:, None]
+            p = np.array(equivalence_tests(list(d.reshape(-1, n)), 0, unit * margin)).reshape(-1, methods - 1)
+            false = int((p.min(axis=1) * (methods - 1) <= 0.05).sum())
+            yield f"| {methods} | {n} | {margin} sd | {name} | {share(false, 10 * studies)} |"
+
+
 def beats(studies: int) -> Iterator[str]:
     yield "| seeds | true chance | shared by runs of a seed | covered |\n|---|---|---|---|"
     for n in (3, 6, 10, 20):
@@ -349,6 +363,7 @@ SECTIONS: dict[str, Callable[[int], Iterator[str]]] = {
     "images": images,
     "claims": claims_,
     "equal": equal,
+    "margin": margin_,
     "beats": beats,
 }
 

@@ -1,4 +1,7 @@
-"""How far a run under way has come, for another terminal to read: unfinished/KEY/underway.json."""
+"""How far a run under way has come: unfinished/KEY/underway.json, for another terminal to read.
+
+A run that was told to wait half-way leaves its curves so far in unfinished/KEY/waiting.json.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ import os
 import time
 from dataclasses import asdict, dataclass
 
+from ..core.files import write_whole
 from .store import Store
 
 EVERY = 1.0  # seconds between two notes; short epochs are not slowed down by the disk
@@ -48,3 +52,16 @@ def read_note(store: Store, key: str) -> UnderWay | None:
         return UnderWay(**json.loads((store.scratch(key) / "underway.json").read_text()))
     except (OSError, ValueError, TypeError):
         return None
+
+
+def note_waiting(store: Store, key: str, curves: dict[str, list[float]]) -> None:
+    """Note the curves of a run that waits half-way, beside its checkpoint. Only who holds the claim of `key` may."""
+    write_whole(store.scratch(key) / "waiting.json", json.dumps(curves).encode())
+
+
+def waiting_curves(store: Store, key: str) -> dict[str, list[float]]:
+    """The curves of a run that waits half-way, one value an epoch; none if it does not wait."""
+    try:
+        return dict(json.loads((store.scratch(key) / "waiting.json").read_text()))
+    except (OSError, ValueError, TypeError):
+        return {}

@@ -42,14 +42,20 @@ class Fitting:
     """One run's way through its epochs: its curves so far and its checkpoints in `folder`.
 
     The curves have one value an epoch of the training loss and of each validation metric. A run that finds its
-    checkpoint goes on from there and ends with the numbers it would have had. `seconds` tells where the time went,
-    `notes` what a reader of the result should know.
+    checkpoint goes on from there and ends with the numbers it would have had. With `until` it ends after so many epochs
+    of its plan, to be taken up later. `seconds` tells where the time went, `notes` what a reader of the result should
+    know.
     """
 
     def __init__(
-        self, run: Run, evaluate: Evaluate, folder: Path | None = None, observer: Observer | None = None
+        self,
+        run: Run,
+        evaluate: Evaluate,
+        folder: Path | None = None,
+        observer: Observer | None = None,
+        until: int | None = None,
     ) -> None:
-        self.run, self.evaluate, self.folder, self.observer = run, evaluate, folder, observer
+        self.run, self.evaluate, self.folder, self.observer, self.until = run, evaluate, folder, observer, until
         self.curves, self.notes = load_checkpoint(run, folder, observer) if folder else ({}, ())
         self.first_epoch = self.epoch
         self.seconds = {"training": 0.0, "evaluation": 0.0, "checkpoints": 0.0}
@@ -66,8 +72,13 @@ class Fitting:
         return self.epoch - self.first_epoch
 
     @property
-    def ended(self) -> bool:
+    def complete(self) -> bool:
+        """Whether all epochs of its plan are done."""
         return self.epoch >= self.run.plan.epochs
+
+    @property
+    def ended(self) -> bool:
+        return self.complete or (self.until is not None and self.epoch >= self.until)
 
     def train_epoch(self) -> None:
         """One epoch, its curves, and every few epochs a checkpoint."""

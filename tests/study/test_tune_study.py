@@ -19,8 +19,9 @@ from typer.testing import CliRunner
 from equipoise.cli import app
 from equipoise.core import EquipoiseError
 from equipoise.store import Store
+from equipoise.store.underway import waiting_curves
 from equipoise.study import How, Listener, Study, tune_study, write_outcome
-from equipoise.study.run.job import do
+from equipoise.study.run.job import Job, do
 from equipoise.study.run.workers import Event
 from equipoise.study.tune import tune as driver
 from equipoise.train import Mistakes
@@ -118,6 +119,25 @@ def test_budgets_are_equal_to_the_trial_and_nothing_is_trained_twice(read, tune,
 
     again, before = tune(study, tmp_path / "out"), len(done)
     assert len(done) == before and again == outcome  # all of it is in the store
+
+
+def test_a_race_leaves_runs_half_way_and_takes_them_up_to_the_same_numbers(read, tune, tmp_path):
+    text = STUDY.partition("[methods.adjusted]")[0].replace("epochs = 2", "epochs = 4")
+    space = {"lr": [0.01, 0.1], "weight_decay": [5e-4], "weighting.beta": [0.999]}
+    study, store = read(text, race=True, trials=3, seeds=(0,), space=space), Store(tmp_path / "out")
+    raced = tune(study, store.path)
+    again, before = tune(study, store.path), len(done)
+    assert again == raced and len(done) == before
+
+    last = replace(raced.methods[0].trials[-1].recipe, seed=0)  # of the second wave: half of it first, then the rest
+    assert Counter(done)[last.key] == 1 + store.has(last.key)
+    job, curves = Job((last,)), waiting_curves(store, last.key)
+    whole = Store(tmp_path / "whole")
+    whole.create()
+    do(job, whole, How(CPU), lambda epoch, curves: None, lambda: False)
+    do(job, store, How(CPU), lambda epoch, curves: None, lambda: False)
+    assert store.get(last.key).curves == whole.get(last.key).curves
+    assert all(whole.get(last.key).curves[name][:2] == curve for name, curve in curves.items())
 
 
 def forbidden(*arguments):

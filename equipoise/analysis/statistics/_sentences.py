@@ -160,6 +160,8 @@ def _new_images(verdict: Verdict, m: MethodResult, sign: int, signed: bool = Fal
         return ""
     low, high = sorted((sign * m.new_low, sign * m.new_high))
     interval = f"{_number(verdict, low, signed)} to {_amount(verdict, high, signed)}"
+    if m.standing == "withheld":
+        return f" For new images of this kind it differs by {interval}, of training this short."
     if m.holds_for == "new images":
         return f" This holds for new images of this kind too: {interval} (p = {m.p_new:.3g} after Holm)."
     limit = "the number of seeds limits this more than the number of test images"

@@ -25,6 +25,7 @@ from ...core.progress import silent
 from ...data import DataError, Source, Task, load_task
 from ...data.task import at_hand
 from ...store import Damaged, Record, Store, explained, now
+from ...store.underway import note_waiting, waiting_curves
 from ...train import (
     Diverged,
     Fitting,
@@ -56,20 +57,32 @@ Backbone = tuple[str, str | None]  # model, and file of weights
 
 @dataclass(frozen=True)
 class Job:
-    """A training and all that continues or corrects it, parents first: what one worker does in one go."""
+    """A training and all that continues or corrects it, parents first: what one worker does in one go.
+
+    With `until` it is so many epochs of the training alone, which then waits to be taken up.
+    """
 
     recipes: tuple[Recipe, ...]
+    until: int | None = None
 
     @property
     def training(self) -> Recipe:
         return self.recipes[0]
 
     def finished_in(self, store: Store) -> bool:
-        return all(store.has(recipe.key) for recipe in self.recipes)
+        return all(store.has(recipe.key) for recipe in self.recipes) or self.waits_in(store)
+
+    def waits_in(self, store: Store) -> bool:
+        """Whether as much of the training is done as was to be done."""
+        curves = waiting_curves(store, self.training.key) if self.until is not None else {}
+        return self.until is not None and len(curves.get("train_loss", [])) >= self.until
 
 
-def jobs_of(recipes: Iterable[Recipe]) -> list[Job]:
-    """The jobs of these recipes, in their order; what needs the same trained network shares a job."""
+def jobs_of(recipes: Iterable[Recipe], until: Mapping[str, int] | None = None) -> list[Job]:
+    """The jobs of these recipes, in their order; what needs the same trained network shares a job.
+
+    Trainings whose keys are in `until` are done up to that epoch, unless something else needs their networks.
+    """
     families: dict[str, dict[str, Recipe]] = {}
     for recipe in recipes:
         line = [recipe]
@@ -78,15 +91,18 @@ def jobs_of(recipes: Iterable[Recipe]) -> list[Job]:
         family = families.setdefault(line[0].key, {})
         for member in line:
             family.setdefault(member.key, member)
-    return [Job(tuple(family.values())) for family in families.values()]
+    return [
+        Job(tuple(family.values()), (until or {}).get(key) if len(family) == 1 else None)
+        for key, family in families.items()
+    ]
 
 
 def do(job: Job, store: Store, how: How, tell: Tell, stop: Stop) -> bool:
     """Do what is missing of `job`; False if another process is at work on it."""
     with store.claim(job.training.key) as mine:
-        if mine:
+        if mine and not job.finished_in(store):
             for recipe in job.recipes:
-                work = partial(_train, recipe, store, how, tell, stop)
+                work = partial(_train, recipe, store, how, tell, stop, job.until)
                 if recipe.posthoc is not None:
                     work = partial(correct, recipe, store, how)
                 _recorded(store, recipe, work, how.device)
@@ -100,7 +116,7 @@ def do_together(jobs: Sequence[Job], store: Store, how: How, tell: TellMember, s
         members: dict[int, Fitting] = {}
         for i, job in enumerate(jobs):
             if mine[i]:
-                _recorded(store, job.training, partial(_join, members, i, job.training, store, how), how.device)
+                _recorded(store, job.training, partial(_join, members, i, job, store, how), how.device)
         _train_together(members, store, how.device, tell, stop)
     return [
         ours and do(job, store, how, partial(tell, i), stop)
@@ -108,8 +124,8 @@ def do_together(jobs: Sequence[Job], store: Store, how: How, tell: TellMember, s
     ]
 
 
-def _join(members: dict[int, Fitting], place: int, recipe: Recipe, store: Store, how: How) -> None:
-    members[place] = fitting_of(recipe, store, how)
+def _join(members: dict[int, Fitting], place: int, job: Job, store: Store, how: How) -> None:
+    members[place] = fitting_of(job.training, store, how, job.until)
 
 
 def _train_together(
@@ -122,7 +138,7 @@ def _train_together(
         if isinstance(outcome, Diverged):
             store.put(failure_of(fitting.run.recipe, outcome, seconds, device))
         else:
-            keep(fitting, store, seconds)
+            _keep_or_wait(fitting, store, seconds)
 
 
 def measured_pack_size(jobs: Sequence[Job], store: Store, how: How) -> int:
@@ -171,20 +187,28 @@ def _recorded(store: Store, recipe: Recipe, work: Callable[[], None], device: to
         store.put(failure_of(recipe, error, time.monotonic() - started, device))
 
 
-def _train(recipe: Recipe, store: Store, how: How, tell: Tell, stop: Stop) -> None:
+def _train(recipe: Recipe, store: Store, how: How, tell: Tell, stop: Stop, until: int | None) -> None:
     started = time.monotonic()
-    fitting = fitting_of(recipe, store, how)
+    fitting = fitting_of(recipe, store, how, until)
     if how.device.type == "cpu" or recipe.procedure:
         fit_one(fitting, on_epoch=tell, stop=stop)
     else:  # a pack of one: its steps are captured
         (outcome,) = fit_pack([fitting], on_epoch=lambda _, *news: tell(*news), stop=stop)
         if isinstance(outcome, Diverged):
             raise outcome
-    keep(fitting, store, time.monotonic() - started)
+    _keep_or_wait(fitting, store, time.monotonic() - started)
 
 
-def fitting_of(recipe: Recipe, store: Store, how: How) -> Fitting:
-    """The run of a recipe, at its start or where its checkpoint left it."""
+def _keep_or_wait(fitting: Fitting, store: Store, seconds: float) -> None:
+    if fitting.complete:
+        keep(fitting, store, seconds)
+        return
+    fitting.save()
+    note_waiting(store, fitting.run.recipe.key, fitting.curves)
+
+
+def fitting_of(recipe: Recipe, store: Store, how: How, until: int | None = None) -> Fitting:
+    """The run of a recipe, at its start or where its checkpoint left it; it ends at epoch `until` at the latest."""
     task = task_of(recipe, store, how.device)
     weights = load_weights(how.team.told(lambda: _parents_weights(recipe, store))) if recipe.parent else None
     run = Run(recipe, task, how.device, weights, layout_of(recipe, store), team=how.team)
@@ -192,7 +216,8 @@ def fitting_of(recipe: Recipe, store: Store, how: How) -> Fitting:
         run.compile()
     counts = task.class_counts.numpy()
     observer = Progress(run) if how.watch_classes else None
-    return Fitting(run, lambda logits, labels: evaluate(logits, labels, counts), store.scratch(recipe.key), observer)
+    folder = store.scratch(recipe.key)
+    return Fitting(run, lambda logits, labels: evaluate(logits, labels, counts), folder, observer, until)
 
 
 def _parents_weights(recipe: Recipe, store: Store) -> bytes:

@@ -23,7 +23,8 @@ def loads_of(jobs: Iterable[Job], device: torch.device, most: int) -> list[list[
     alike: dict[Any, list[Job]] = defaultdict(list)
     for number, job in enumerate(jobs):
         recipe = job.training
-        alike[number if recipe.procedure else (recipe.task, recipe.plan.batch_size, recipe.plan.epochs)].append(job)
+        length = (recipe.plan.epochs, job.until)
+        alike[number if recipe.procedure else (recipe.task, recipe.plan.batch_size, length)].append(job)
     return [load for group in alike.values() for load in _evenly(group, most)]
 
 

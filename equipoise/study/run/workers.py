@@ -34,8 +34,9 @@ LOSSES = 20  # of machines in the middle of one run: then it is the run, perhaps
 class Event:
     """What happens to a job.
 
-    `what` is "begun", "epoch" or "done"; "had" where another process has done it and "busy" where one is at it; "again"
-    where it is tried once more because of `error`; "fatal" where nothing can go on.
+    `what` is "begun", "epoch" or "done", or "waits" where only so many epochs were to be done; "had" where another
+    process has done it and "busy" where one is at it; "again" where it is tried once more because of `error`; "fatal"
+    where nothing can go on.
     """
 
     what: str
@@ -148,7 +149,8 @@ class Workers:
         for member, ours in enumerate(mine or ()):
             if not ours:
                 self._look_again_later(load[member])
-            yield Event("done" if ours else "busy", load[member], seat.place(member))
+            done = "waits" if load[member].waits_in(self.store) else "done"
+            yield Event(done if ours else "busy", load[member], seat.place(member))
 
     def _look_again_later(self, job: Job) -> None:
         if not self.stopping:

@@ -10,7 +10,10 @@ import numpy as np
 from ...analysis import METRICS, Metric
 from ...analysis.statistics.priority import ALL_METRICS, Priority, score
 from ...store import Record
+from ...train import Recipe
 from .records import Records
+
+FEWEST_EPOCHS = 4  # of a run that is judged half-way
 
 
 @dataclass(frozen=True)
@@ -39,3 +42,11 @@ class Aim:
             return []
         counts = np.array(record.class_counts)
         return [score(valid["logits"], valid["labels"], counts, self.priority, record.class_names)]
+
+    def half_of(self, recipe: Recipe) -> int | None:
+        """The epoch at which a run of `recipe` is judged half-way; None where it has no curve, or hardly any epochs.
+
+        A second stage and a post-hoc method begin where a training has ended.
+        """
+        has_curve = self.metric in METRICS and recipe.stage is None and recipe.posthoc is None
+        return recipe.plan.epochs // 2 if has_curve and recipe.plan.epochs >= FEWEST_EPOCHS else None

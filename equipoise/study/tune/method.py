@@ -1,21 +1,19 @@
-"""`MethodTuning`: one method's way through its budget. Everything it knows is in its records, so it can start over."""
+"""`MethodTuning`: one method's way through its budget. Everything it knows is in the store, so it can start over."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from ...core import EquipoiseError
 from ...core.words import counted
 from ...train import Recipe
 from .aim import Aim
-from .race import hopeless_trials
+from .racing import Racing, part_of
 from .records import Records
 from .space import Point, Space
 from .trial import Trial, score
-
-HALF_A_POINT = 0.005  # what a race may lose: a trial that is at most so much better than the leader is not worth runs
 
 
 class Search(Protocol):
@@ -31,12 +29,26 @@ class Search(Protocol):
     def tell(self, values: Sequence[float | None]) -> None: ...
 
 
+@dataclass(frozen=True)
+class Due:
+    """A run that a trial needs, or the epochs of it up to `until`."""
+
+    trial: Trial
+    run: Recipe
+    until: int | None = None
+
+    def is_in(self, records: Records) -> bool:
+        if self.until is None or records.has(self.run.key):
+            return records.has(self.run.key)
+        return len(part_of(self.run, records).get("train_loss", [])) >= self.until
+
+
 class MethodTuning:
     """Asks a search for points, says which runs they need, and tells their scores, until the budget is spent.
 
     A wave's trials are told together and in their order, so that what a search proposes does not depend on which run
-    ended first. A search that prunes, and a `race`, see a wave after its first seed, its second, …; else all seeds are
-    due at once. In a race, trials without hope against the best get no more seeds.
+    ended first. A search that prunes sees a wave after its first seed, its second, …; in a race each trial gets seeds,
+    and halves of runs, as long as it has hope against the best; else all seeds are due at once.
     """
 
     def __init__(
@@ -49,18 +61,19 @@ class MethodTuning:
         budget: int,
         *,
         race: bool = False,
+        halves: bool = True,
     ) -> None:
         self.name, self.space, self.search = name, space, search
-        self.seeds, self.aim, self.budget, self.race = list(seeds), aim, budget, race
+        self.seeds, self.aim, self.budget = list(seeds), aim, budget
+        self.racing = Racing(aim, self.seeds, halves=halves) if race else None
         self.trials: list[Trial] = []  # told
         self.wave: list[Trial] = []
-        self.seeds_due = 0
+        self.legs: list[int] = []  # halves of runs that are due, of each trial of the wave
 
-    def due(self, records: Records) -> list[tuple[Trial, Recipe]]:
+    def due(self, records: Records) -> list[Due]:
         """The runs that are missing now; none means that the budget is spent."""
         while self.wave or self._asks():
-            runs = [(t, r) for t in self.wave if not t.pruned for r in t.runs(self.seeds[: self.seeds_due])]
-            if missing := [(trial, run) for trial, run in runs if not records.has(run.key)]:
+            if missing := [due for due in self._due() if not due.is_in(records)]:
                 return missing
             self._judge(records)
         return []
@@ -82,35 +95,36 @@ class MethodTuning:
             )
         first = len(self.trials)
         self.wave = [Trial(first + i, point, self.space.at(point)) for i, point in enumerate(points)]
-        self.seeds_due = 1 if self.search.prunes or self.race else len(self.seeds)
+        at_once = 2 if self.search.prunes else 2 * len(self.seeds)
+        self.legs = [self.racing.next_leg(trial, 0) if self.racing else at_once for trial in self.wave]
         return True
 
-    def _judge(self, records: Records) -> None:
-        """Score the wave's runs so far; tell the search if that is all of them, else go on with the next seed."""
-        for place, trial in enumerate(self.wave):
+    def _due(self) -> Iterator[Due]:
+        for trial, legs in zip(self.wave, self.legs, strict=True):
             if not trial.pruned:
-                runs = trial.runs(self.seeds[: self.seeds_due])
-                found = score([records.get(run.key) for run in runs], self.aim, records)
-                more = self.seeds_due < len(self.seeds)
-                # a trial of which a run failed has no score to wait for
-                drop = more and (found.value is None or self._is_hopeless(place, found.value))
-                self.wave[place] = replace(trial, score=found, pruned=drop)
-        if self.race and self.seeds_due < len(self.seeds):
-            self._end_hopeless()
-        if self.seeds_due < len(self.seeds) and not all(trial.pruned for trial in self.wave):
-            self.seeds_due += 1
+                runs = trial.runs(self.seeds)
+                yield from (Due(trial, run) for run in runs[: legs // 2])
+                if legs % 2:
+                    yield Due(trial, runs[legs // 2], self.aim.half_of(trial.recipe))
+
+    def _judge(self, records: Records) -> None:
+        """Judge the wave by its runs so far; tell the search if that is all of them, else go on with what is next."""
+        judged = self.racing.judged if self.racing else self._judged
+        self.wave, self.legs = judged(self.wave, self.legs, records)
+        if self.legs:
             return
         self.search.tell([trial.score.value if trial.finished else None for trial in self.wave])
         self.trials += self.wave
         self.wave = []
 
-    def _is_hopeless(self, place: int, value: float) -> bool:
-        return self.search.prunes and self.search.hopeless(place, self.seeds_due, value)
-
-    def _end_hopeless(self) -> None:
-        """End the trials of the wave that have no hope against the best so far, of this wave or an earlier one."""
-        scores, entry = [trial.score.by_seed for trial in (*self.trials, *self.wave)], self.aim.entry
-        margin = HALF_A_POINT if entry.unit == "percent" else 0.0
-        ends = hopeless_trials(scores, self.seeds_due, higher_is_better=entry.higher_is_better, margin=margin)
-        of_wave = ends[len(self.trials) :]
-        self.wave = [replace(t, pruned=t.pruned or end) for t, end in zip(self.wave, of_wave, strict=True)]
+    def _judged(self, wave: list[Trial], legs: list[int], records: Records) -> tuple[list[Trial], list[int]]:
+        """The wave with what its runs came to, and the legs that are due next; none if that was all."""
+        done = legs[0] // 2
+        more = done < len(self.seeds)
+        for place, trial in enumerate(wave):
+            if not trial.pruned:
+                found = score([records.get(run.key) for run in trial.runs(self.seeds[:done])], self.aim, records)
+                # a trial of which a run failed has no score to wait for
+                drop = more and (found.value is None or self.search.hopeless(place, done, found.value))
+                wave[place] = replace(trial, score=found, pruned=drop)
+        return wave, [2 * done + 2] * len(wave) if more and not all(trial.pruned for trial in wave) else []

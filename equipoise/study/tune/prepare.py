@@ -147,7 +147,8 @@ def searches_of(study: Study, spaces: dict[str, Space], store: Store, url: str |
             tuning.trials,
             higher_is_better=higher,
             sampler=tuning.sampler,
-            prunes=tuning.prune and len(tuning.seeds) > 1,
+            # the median of what a race has left to its end is no measure for the others
+            prunes=tuning.prune and not tuning.race and len(tuning.seeds) > 1,
             name=f"{study.name} · {name} · {_digest(space, study)}",  # a study asked differently is another one
             storage=storage,
         )

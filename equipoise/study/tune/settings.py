@@ -20,8 +20,9 @@ class Tuning:
     """How a study is tuned. Each method has `trials` trials, and a trial is one run for each of `seeds`.
 
     `prune` lets a trial of "tpe" or "random" end after some of its runs where they are below the median of others;
-    it counts as a trial. `race` ends trials of any search that have no hope against the best. `refit` gives the
-    validation images back to train for the study that is written.
+    it counts as a trial. `race`, which takes the place of `prune`, ends trials of any search that have no hope against
+    the best, after some of their runs or half of one. `refit` gives the validation images back to train for the study
+    that is written.
     """
 
     trials: int = 20

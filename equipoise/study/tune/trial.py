@@ -49,6 +49,11 @@ class Trial:
         """Whether all its runs are done and none failed: only such a trial can be chosen."""
         return self.score.value is not None and not self.pruned
 
+    @property
+    def failed(self) -> bool:
+        """Whether one of its runs did."""
+        return self.score.error is not None
+
     def runs(self, seeds: Sequence[int]) -> list[Recipe]:
         return [replace(self.recipe, seed=seed) for seed in seeds]
 

@@ -9,7 +9,6 @@ from contextlib import closing, contextmanager
 from ...core import EquipoiseError
 from ...core.words import counted
 from ...store import Store
-from ...train import Recipe
 from ..binding import bound
 from ..run.child import check_guard
 from ..run.how import How
@@ -19,12 +18,11 @@ from ..run.runs import Interrupted, on_ctrl_c, set_aside_damaged, stop_on_interr
 from ..run.workers import Workers
 from ..study import Study
 from .aim import Aim
-from .company import Alone
-from .method import MethodTuning
+from .company import Alone, is_shared
+from .method import Due, MethodTuning
 from .outcome import MethodOutcome, Outcome, best_trial
 from .prepare import check, company_of, database_told, searches_of, spaces_of
 from .space import Space
-from .trial import Trial
 
 WAIT_SECONDS = 0.5  # between two looks at what others have done, where there is nothing to do here
 
@@ -51,7 +49,14 @@ def tune_study(study: Study, store: Store, how: How, listener: Listener, storage
             searches = searches_of(study, spaces, store, storage)
         methods = [
             MethodTuning(
-                name, space, searches[name], study.tuning.seeds, aim, study.tuning.trials, race=study.tuning.race
+                name,
+                space,
+                searches[name],
+                study.tuning.seeds,
+                aim,
+                study.tuning.trials,
+                race=study.tuning.race,
+                halves=how.engine != "ray" and not is_shared(storage),  # a run that waits does so in one store
             )
             for name, space in spaces.items()
         ]
@@ -102,7 +107,7 @@ def _run(methods: list[MethodTuning], company: Alone, store: Store, how: How, li
                         raise EquipoiseError(event.error or "a worker failed")
                     if event.what == "done":
                         company.done(event.job)
-                    if event.what == "done" and not pool.stopping:
+                    if event.what in ("done", "waits") and not pool.stopping:
                         # the pool goes on as long as something waits, so a method need not wait for the others' waves
                         pool.add(queue.jobs())
                         watch.count(queue.done())
@@ -117,7 +122,7 @@ class _Queue:
     def __init__(self, methods: list[MethodTuning], company: Alone) -> None:
         self.methods, self.company = methods, company
         self.names: dict[str, str] = {}  # of all runs that were due, by key
-        self.given: set[str] = set()  # the keys of those given out
+        self.given: set[tuple[str, int | None]] = set()  # the keys of those given out, and up to which epoch
         self.waits = False  # whether something is due: given out, or taken by others
 
     def jobs(self, *, again: bool = False) -> list[Job]:
@@ -126,22 +131,25 @@ class _Queue:
             self.given.clear()
         due = self._due()
         self.waits = bool(due)
-        jobs = self.company.taken(jobs_of(run for run in due if run.key not in self.given))
-        self.given |= {recipe.key for job in jobs for recipe in job.recipes}
+        fresh = [d for d in due if self.given.isdisjoint({(d.run.key, None), (d.run.key, d.until)})]
+        whole = {d.run.key for d in fresh if d.until is None}
+        until = {d.run.key: d.until for d in fresh if d.until is not None and d.run.key not in whole}
+        jobs = self.company.taken(jobs_of([d.run for d in fresh], until))
+        self.given |= {(recipe.key, job.until) for job in jobs for recipe in job.recipes}
         return jobs
 
-    def _due(self) -> list[Recipe]:
+    def _due(self) -> list[Due]:
         """What is missing when all that others have done is known."""
         with self.company.turn():
             due = self._missing()
-            while self.company.has_news(run.key for _, _, run in due):
+            while self.company.has_news(missing.run.key for _, missing in due):
                 due = self._missing()
-        for method, trial, run in due:
-            self.names[run.key] = f"{method.name} · trial {trial.number} · seed {run.seed}"
-        return [run for _, _, run in due]
+        for method, missing in due:
+            self.names[missing.run.key] = f"{method.name} · trial {missing.trial.number} · seed {missing.run.seed}"
+        return [missing for _, missing in due]
 
-    def _missing(self) -> list[tuple[MethodTuning, Trial, Recipe]]:
-        return [(method, *missing) for method in self.methods for missing in method.due(self.company.records)]
+    def _missing(self) -> list[tuple[MethodTuning, Due]]:
+        return [(method, missing) for method in self.methods for missing in method.due(self.company.records)]
 
     def done(self) -> int:
         return sum(method.runs_done(self.company.records) for method in self.methods)

@@ -51,7 +51,7 @@ def trials_csv(outcome: Outcome) -> str:
 
 def state(trial: Trial) -> str:
     """In one word: finished, pruned or failed."""
-    if trial.score.value is None:
+    if trial.failed:
         return "failed"
     return "pruned" if trial.pruned else "finished"
 
