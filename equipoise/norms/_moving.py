@@ -62,7 +62,7 @@ def update_moving(
 
 
 def _update_moving(mean: Tensor, square: Tensor, rest: Tensor, batch: Statistics, rate: float) -> None:
-    if on_triton(mean, square, rest, batch.mean, batch.var):
+    if batch.mean.dtype == torch.float32 and on_triton(mean, square, rest, batch.mean, batch.var):
         from .kernels.triton_moving import update_moving_triton
 
         update_moving_triton(mean, square, rest, batch, rate)

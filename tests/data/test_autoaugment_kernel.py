@@ -1,5 +1,7 @@
 """AutoAugment's kernel on a GPU has the numbers of the plain way, to the bit; who may not use it does not."""
 
+import sys
+
 import pytest
 import torch
 
@@ -52,7 +54,7 @@ class TestAugmentation:
         for _ in range(2):
             generator = torch.Generator("cuda").manual_seed(3)
             results.append(augment(images, generator))
-            monkeypatch.setattr("equipoise.data.augment.autoaugment.suits", lambda images, strength: False)
+            monkeypatch.setattr(sys.modules[AutoAugment.__module__], "suits", lambda images, strength: False)
         assert torch.equal(*results)
         assert (results[0] != images).float().mean() > 0.1
 
