@@ -26,7 +26,7 @@ class Promise(Filled):
 
     The audit doubts the labels of `doubted` of them; `undoubted` is the same without these. Which of the two holds
     depends on how many of the doubts are justified: what is wrong looks like a mistake of the model, and an image that
-    is hard to recognise looks like a wrong label.
+    is hard to recognise looks like a wrong label. Where labels are not `judged`, wrong ones make the promise too low.
     """
 
     all_labels: Range
@@ -34,6 +34,7 @@ class Promise(Filled):
     groups: int
     doubted: int = 0
     undoubted: Range | None = None
+    judged: bool = True
 
     @property
     def low(self) -> float:
@@ -51,7 +52,8 @@ class Promise(Filled):
         among = f" in {counted(self.groups, 'group')}" if self.groups < self.images else ""
         first = f"{self.all_labels}, judged by {counted(self.images, 'test image')}{among}"
         if self.undoubted is None:
-            return f"Balanced accuracy to expect of new images: {first}."
+            unknown = "" if self.judged else " Labels were not judged: where some are wrong, expect more."
+            return f"Balanced accuracy to expect of new images: {first}.{unknown}"
         return (
             f"Balanced accuracy to expect of new images: {first}; {self.undoubted} without the {self.doubted:,} of "
             "them whose labels the audit doubts. The first holds if these labels are right, the second if they are "

@@ -27,7 +27,7 @@ METRIC = "balanced_accuracy"
 VALID = 0.2  # of the training images: what seeds are added by
 LARGE, SMALL = 224, 128  # sides of the square that the pretrained network sees, for photographs and for small images
 SCRATCH = 64  # of that which a network without pretraining sees
-FOR_LABELS = 0.25  # of the time, at most: what a pretrained network may take to judge labels before the study
+FOR_LABELS = 0.4  # of the time, at most: what a pretrained network may take to judge labels before the study
 
 # training a head on features, and a small network from nothing
 HEAD = {"model": "efficientnet_lite0(pretrained=True)", "train": "head", "epochs": 40, "batch_size": 64, "lr": 0.03}

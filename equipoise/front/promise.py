@@ -36,6 +36,7 @@ def promise_of(results: Results, method: str, audit: Audit, task: str) -> Promis
         groups=len(np.unique(groups)),
         doubted=int((~sure).sum()),
         undoubted=None if sure.all() or not sure.any() else expected(sure),
+        judged=_is_judged(audit),
     )
 
 
@@ -44,6 +45,10 @@ def _groups(audit: Audit, task: str) -> NDArray[np.int64]:
     options = dict(Spec.parse(task).params)
     file = options.get("groups")
     return groups_of([item.name for item in audit.facts.items], options.get("group"), Path(file) if file else None)
+
+
+def _is_judged(audit: Audit) -> bool:
+    return audit.facts.judgement is not None and audit.facts.judgement.means_something
 
 
 def _doubted(audit: Audit) -> list[int]:

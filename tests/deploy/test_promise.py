@@ -17,4 +17,10 @@ def test_with_doubted_labels_it_is_a_range_from_one_to_the_other():
 def test_without_doubts_it_is_one_number():
     promise = Promise(Range(0.65, 0.6, 0.7), 10, 10)
     assert (promise.low, promise.high) == (0.6, 0.7) and Promise.from_dict(asdict(promise)) == promise
-    assert "group" not in str(promise) and "doubt" not in str(promise)
+    assert "group" not in str(promise) and "doubt" not in str(promise) and "judged:" not in str(promise)
+
+
+def test_labels_that_nobody_judged_are_told():
+    promise = Promise(Range(0.65, 0.6, 0.7), 10, 10, judged=False)
+    assert Promise.from_dict(asdict(promise)) == promise
+    assert str(promise).endswith("Labels were not judged: where some are wrong, expect more.")
