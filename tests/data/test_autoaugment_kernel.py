@@ -1,6 +1,10 @@
-"""AutoAugment's kernel on a GPU has the numbers of the plain way, to the bit; who may not use it does not."""
+"""AutoAugment's kernel has the numbers of the plain way, to the bit: on a GPU, and its source compiled for the CPU."""
 
+import ctypes
+import shutil
+import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import torch
@@ -8,7 +12,8 @@ import torch
 from equipoise.data import AutoAugment, autoaugment, crop_flip
 from equipoise.data.augment import _on_gpu
 from equipoise.data.augment._operations import OPERATIONS
-from equipoise.data.augment.autoaugment import operated
+from equipoise.data.augment.autoaugment import draw_operations, operated
+from equipoise.data.augment.crop_flip import draw_moves, moved
 
 from .test_autoaugment import STRENGTHS, photographs
 
@@ -57,6 +62,45 @@ class TestAugmentation:
             monkeypatch.setattr(sys.modules[AutoAugment.__module__], "suits", lambda images, strength: False)
         assert torch.equal(*results)
         assert (results[0] != images).float().mean() > 0.1
+
+
+@pytest.fixture(scope="module")
+def on_cpu(tmp_path_factory):
+    """The kernel for three channels of 32 × 32, as a function on tensors of the CPU."""
+    compiler = shutil.which("g++")
+    if compiler is None:
+        pytest.skip("needs g++")
+    source, library = (
+        Path(__file__).parent / "programs" / "operations_on_cpu.cpp",
+        tmp_path_factory.mktemp("k") / "k.so",
+    )
+    options = ["-std=c++20", "-O1", "-ffp-contract=off", "-pthread", "-shared", "-fPIC", f"-I{_on_gpu.SOURCE.parent}"]
+    built = subprocess.run([compiler, *options, source, "-o", library], capture_output=True, text=True)
+    if "std=c++20" in built.stderr or "barrier" in built.stderr:
+        pytest.skip("needs a g++ that knows C++20")
+    assert built.returncode == 0, built.stderr
+    kernel = ctypes.CDLL(str(library)).operate_and_move_on_cpu
+
+    def call(images, operation, strength, pad, corner, mirrored):
+        out = torch.empty_like(images)
+        given = [t if t is None else t.contiguous() for t in (images, operation, strength, corner, mirrored)]
+        kernel(*(ctypes.c_void_p(t if t is None else t.data_ptr()) for t in (*given, out)), pad, len(images))
+        return out
+
+    return call
+
+
+@pytest.mark.parametrize(("policy", "pad", "flip"), [("cifar10", 4, True), ("imagenet", 2, False)])
+def test_the_kernels_source_on_the_cpu(on_cpu, policy, pad, flip):
+    images, generator = photographs(48, 3, 32), torch.Generator().manual_seed(7)
+    operation, strength = draw_operations(len(images), policy, images.device, generator)
+    moves = draw_moves(len(images), pad, flip, images.device, generator)
+    result = on_cpu(images, operation, strength, pad, *moves)
+    expected = moved(operated(images, operation, strength), pad, *moves)
+    turned = (operation == OPERATIONS.index("Rotate")).any(1)  # its sines are another library's
+    assert torch.equal(result[~turned], expected[~turned])
+    assert (result[turned] != expected[turned]).float().mean() < 0.005
+    assert (~turned).sum() > 24 and (result != images).float().mean() > 0.1
 
 
 @pytest.mark.parametrize(
