@@ -11,7 +11,7 @@ from equipoise.core.formulas import plain_text
 @pytest.mark.parametrize("card", cards(), ids=lambda card: f"{card.kind}-{card.name}")
 def test_no_tex_is_left(card):
     text = plain_text(inspect.getdoc(card.factory) or "")
-    for tex in ("\\", ":math:", "math::", "frac", "mathrm", "{\\", "Big"):
+    for tex in ("\\", ":math:", "math::", "frac", "mathrm", "{\\", "Big(", "Big[", "Bigl", "Bigr"):
         assert tex not in text, tex
 
 
