@@ -23,6 +23,7 @@ from collections import Counter
 from pathlib import Path
 
 import ray
+import torch
 from ray.cluster_utils import Cluster
 
 STUDY = """
@@ -251,10 +252,10 @@ def files_for(job) -> dict[str, bytes]:
     """A run as large as one of digits."""
     from equipoise.core.files import checksum
     from equipoise.store.checked_json import to_bytes
-    from equipoise.study.run.job import _failure
+    from equipoise.study.run.job import failure_of
 
     rest = {"weights.safetensors": os.urandom(380_000), "valid.npz": os.urandom(20_000), "test.npz": os.urandom(60_000)}
-    record = _failure(job.training, ValueError("it only slept"), 0.0, __import__("torch").device("cpu")).to_dict()
+    record = failure_of(job.training, ValueError("it only slept"), 0.0, torch.device("cpu")).to_dict()
     record["files"] = {name: checksum(data) for name, data in rest.items()}
     return rest | {"record.json": to_bytes(record)}
 

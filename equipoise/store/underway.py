@@ -11,8 +11,10 @@ import time
 from dataclasses import asdict, dataclass
 
 from ..core.files import write_whole
+from .checked_json import from_bytes, has_checksum, to_bytes
 from .store import Store
 
+WAITING = "waiting.json"
 EVERY = 1.0  # seconds between two notes; short epochs are not slowed down by the disk
 
 
@@ -56,12 +58,16 @@ def read_note(store: Store, key: str) -> UnderWay | None:
 
 def note_waiting(store: Store, key: str, curves: dict[str, list[float]]) -> None:
     """Note the curves of a run that waits half-way, beside its checkpoint. Only who holds the claim of `key` may."""
-    write_whole(store.scratch(key) / "waiting.json", json.dumps(curves).encode())
+    write_whole(store.scratch(key) / WAITING, to_bytes(curves))
 
 
 def waiting_curves(store: Store, key: str) -> dict[str, list[float]]:
-    """The curves of a run that waits half-way, one value an epoch; none if it does not wait."""
+    """The curves of a run that waits half-way, one value an epoch; none if it does not wait, or they are damaged.
+
+    A race judges by them. Without them the run is taken up from its checkpoint, and waits again.
+    """
     try:
-        return dict(json.loads((store.scratch(key) / "waiting.json").read_text()))
-    except (OSError, ValueError, TypeError):
+        raw = (store.scratch(key) / WAITING).read_bytes()
+        return dict(from_bytes(raw)) if has_checksum(raw) else {}
+    except (OSError, ValueError):
         return {}

@@ -3,7 +3,7 @@
 import pytest
 
 from equipoise.store import underway as module
-from equipoise.store.underway import UnderWay, note_epoch, read_note
+from equipoise.store.underway import UnderWay, note_epoch, note_waiting, read_note, waiting_curves
 
 
 @pytest.fixture
@@ -48,3 +48,18 @@ def test_what_cannot_be_read_is_nothing(store, text):
     store.scratch("k").mkdir(parents=True)
     (store.scratch("k") / "underway.json").write_text(text)
     assert read_note(store, "k") is None
+
+
+def test_a_run_that_waits_has_its_curves_back_unless_a_single_bit_is_wrong(store):
+    curves = {"train_loss": [2.5, 1.25], "valid_accuracy": [0.1, 0.2]}
+    path = store.scratch("run") / "waiting.json"
+    path.parent.mkdir(parents=True)
+    assert waiting_curves(store, "run") == {}
+    note_waiting(store, "run", curves)
+    assert waiting_curves(store, "run") == curves
+    whole = path.read_bytes()
+    for place in range(len(whole)):
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 4]) + whole[place + 1 :])
+        assert waiting_curves(store, "run") in ({}, curves), place
+    path.write_text('{"train_loss": [9.0, 9.0], "valid_accuracy": [0.9, 0.9]}')  # its checksum is gone
+    assert waiting_curves(store, "run") == {}

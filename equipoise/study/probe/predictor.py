@@ -12,7 +12,7 @@ from torch import Tensor
 from ...data import Split
 from ...store import Record, Store
 from ...train import Recipe, Run, predict
-from ..run.job import change_network, corrected_outputs, fit_posthoc, posthoc_of
+from ..run.correction import change_network, corrected_outputs, fit_posthoc, posthoc_of
 from .subjects import Subject, network_of
 
 

@@ -19,7 +19,7 @@ from safetensors.torch import save as save_weights
 
 from ... import __version__
 from ...analysis import evaluate
-from ...core import EquipoiseError, Output, Spec
+from ...core import EquipoiseError
 from ...core.progress import Progress as StageProgress
 from ...core.progress import silent
 from ...data import DataError, Source, Task, load_task
@@ -40,6 +40,7 @@ from ...train import (
     why_not_stacked,
 )
 from .child import Failed, ask
+from .correction import Arrays, change_network, corrected_outputs, posthoc_of
 from .hardware import choose_layouts, device_name, layout_of, measured_layout, pack_size
 from .how import How
 from .trouble import broke_the_device, ran_out_of_memory
@@ -47,7 +48,6 @@ from .watch_classes import Progress
 
 RESIDENT_SHARE = 0.3  # of a GPU's free memory; larger sets come through a loader
 
-Arrays = dict[str, np.ndarray]
 Curves = dict[str, list[float]]
 Tell = Callable[[int, Curves], None]  # epochs done, curves so far
 TellMember = Callable[[int, int, Curves], None]  # which job, epochs done, curves so far
@@ -292,30 +292,6 @@ def correct(recipe: Recipe, store: Store, how: How) -> None:
     store.put(Record(**plain), {"valid": valid, "test": test})
 
 
-def posthoc_of(recipe: Recipe, trained: Record, weights: Mapping[str, torch.Tensor]) -> Any:
-    """The post-hoc method of a recipe, told the facts of the training that it corrects."""
-    facts = {
-        "class_counts": torch.tensor(trained.class_counts),
-        "num_classes": len(trained.class_counts),
-        "head_weight": weights.get("head.weight"),
-    }
-    return Spec.parse(str(recipe.posthoc)).build("posthoc", **facts)
-
-
-def corrected_outputs(posthoc: Any, valid: Arrays, test: Arrays) -> tuple[Arrays, Arrays]:
-    """Stored outputs after a correction that was fitted on those of the validation data."""
-    fit_posthoc(posthoc, valid)
-    if len(valid["labels"]):
-        valid = {**valid, "logits": posthoc(_output(valid)).numpy()}
-    return valid, {**test, "logits": posthoc(_output(test)).numpy()}
-
-
-def fit_posthoc(posthoc: Any, valid: Arrays) -> None:
-    """Let a correction choose what it chooses on outputs of the validation data, if there are any."""
-    if len(valid["labels"]):
-        posthoc.fit(_output(valid), torch.from_numpy(valid["labels"]))
-
-
 def _outputs_of_changed(
     posthoc: Any, recipe: Recipe, weights: dict[str, torch.Tensor], store: Store, how: How
 ) -> tuple[Arrays, Arrays]:
@@ -325,17 +301,6 @@ def _outputs_of_changed(
     run.evaluated.load_state_dict(weights)
     change_network(posthoc, run)
     return predict(run, run.task.valid), predict(run, run.task.test)
-
-
-def change_network(posthoc: Any, run: Run) -> None:
-    """Let a correction change a trained network, by its validation data."""
-    valid = run.task.valid
-    chunks = zip(valid.images.split(512), valid.labels.split(512), strict=True)
-    posthoc.change(run.evaluated, [(run.inputs(images), labels) for images, labels in chunks if len(labels)])
-
-
-def _output(arrays: dict[str, np.ndarray]) -> Output:
-    return Output(torch.from_numpy(arrays["logits"]), torch.from_numpy(arrays["features"]).float())
 
 
 def record_death(recipe: Recipe, store: Store, death: object, device: torch.device) -> None:
