@@ -33,6 +33,7 @@ from .hardware import best_device
 from .how import How
 from .job import Curves, Job, cache_of, correct, failure_of, fitting_of, jobs_of, keep
 from .listener import Listener, Watch
+from .meeting import meet
 from .runs import set_aside_damaged
 from .workers import Event
 
@@ -50,7 +51,7 @@ def processes(device: str | None = None) -> Iterator[How]:
         torch.cuda.set_device(where)
     choose_convolutions()
     keep_freed_memory()
-    distributed.init_process_group("nccl" if where.type == "cuda" else "gloo")
+    meet("nccl" if where.type == "cuda" else "gloo")
     try:
         yield How(where, team=Processes())
     finally:
