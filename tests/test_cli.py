@@ -180,6 +180,18 @@ def test_commands_that_explain(command):
     assert done.returncode == 0 and done.stdout.strip()
 
 
+@pytest.mark.parametrize(
+    ("statement", "slow"),
+    [
+        ("from equipoise.cli import app", "torch"),  # all that --help needs
+        ("from equipoise.train import Recipe; Recipe.make({'model': 'resnet32'}, {'name': 'digits'})", "torch._dynamo"),
+    ],
+)
+def test_what_takes_seconds_to_import_is_not_imported_to_answer(statement, slow):
+    look = f"{statement}; import sys; sys.exit({slow!r} in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", look], timeout=120).returncode == 0
+
+
 def test_unknown_method():
     done = equipoise("show", "ldamm")
     assert done.returncode == 2 and "Did you mean 'ldam'" in done.stderr

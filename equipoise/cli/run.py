@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ..core import EquipoiseError, checks
+from ..core import EquipoiseError
 from ..core.words import counted
 from .app import Address, Device, Engine, MaxRuns, Out, Peek, Retry, Workers, app, console, told_how_to_go_on
 from .results import show_report, store_in
@@ -115,6 +115,7 @@ def train(
     The same command, with the same or another number of processes, continues from the last checkpoint;
     docs/distributed.md says more.
     """
+    from ..core import checks
     from ..study import expand_preset, name_of, near, read_toml, started_by_torchrun, study_of_one
     from ..train import Mistakes, Recipe
 

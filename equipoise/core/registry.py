@@ -12,8 +12,6 @@ from dataclasses import dataclass, field
 from functools import cache, cached_property
 from typing import Any
 
-from torch import Tensor
-
 from . import plugins
 from .choices import did_you_mean, known
 from .errors import EquipoiseError
@@ -202,6 +200,6 @@ def signature_repr(obj: Any) -> str:
     for name in inspect.signature(type(obj).__init__).parameters:
         if name != "self" and hasattr(obj, name):
             value = getattr(obj, name)
-            value = value.tolist() if isinstance(value, Tensor) else value
+            value = value.tolist() if hasattr(value, "tolist") else value
             parts.append(f"{name}={value!r}")
     return ", ".join(parts)

@@ -156,7 +156,7 @@ class Norm(nn.modules.batchnorm._BatchNorm):
 
     @torch.no_grad()
     def reset_running_stats(self) -> None:
-        if self.running_mean is not None:
+        if self.running_mean is not None and not self.running_mean.is_meta:
             self.set_moving(torch.zeros_like(self.running_mean), torch.ones_like(self.running_mean))
             for name in self.counters:
                 self.get_buffer(name).zero_()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import lru_cache
@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.overrides import TorchFunctionMode
 
 from ..core import EquipoiseError, Spec, UnlikeClasses, card, cards, checks, did_you_mean
 from ..core.annotations import fitted
@@ -295,6 +296,20 @@ def _check_parts(dials: Mapping[str, Any], dividing: str) -> None:
 @lru_cache(maxsize=64)  # the methods of a study, and the trials of a search, mostly share their network
 def _sketch(model: str, norm: str, head: str) -> tuple[int, tuple[str, ...]]:
     """Parameters of a network, which is built without memory, and the sites of a mixing in it."""
-    with torch.device("meta"):
+    with torch.device("meta"), _Unfilled():
         network = create_model(model, 2, norm=norm, head=head)
     return sum(p.numel() for p in network.parameters()), network.sites
+
+
+class _Unfilled(TorchFunctionMode):
+    """Within it weights get no values, which they could not hold: PyTorch would import its compiler to say so."""
+
+    FILLING = frozenset(("normal_", "uniform_", "zero_", "fill_", "copy_", "mul_", "add_", "clamp_", "erfinv_"))
+
+    def __torch_function__(
+        self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        given = kwargs or {}
+        if func.__name__ in self.FILLING:
+            return next(iter((*args, *given.values())))  # the tensor, which `torch.nn.init` passes by name
+        return func(*args, **given)

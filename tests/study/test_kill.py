@@ -39,6 +39,16 @@ def study(tmp_path):
     return path
 
 
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """The table of the study when nobody disturbs it, and the seconds it takes here."""
+    folder = tmp_path_factory.mktemp("whole")
+    (folder / "kill.toml").write_text(STUDY)
+    began = time.monotonic()
+    finish(folder / "kill.toml", folder / "out")
+    return table(folder / "out"), time.monotonic() - began
+
+
 def start(study: Path, out: Path) -> subprocess.Popen:
     command = [sys.executable, "-m", "equipoise", "run", study, "--out", out, "--workers", "2"]
     return subprocess.Popen(
@@ -80,23 +90,22 @@ def _changed(path: Path) -> float:
 
 
 @pytest.mark.slow
-def test_killed_many_times(study, tmp_path):
+def test_killed_many_times(study, whole, tmp_path):
     """At random points of the time a whole study takes here, half of them once a run is under way.
 
     A study that gets done is begun anew elsewhere.
     """
-    began = time.monotonic()
-    finish(study, tmp_path / "whole")
-    whole, rng = time.monotonic() - began, random.Random(0)
+    expected, seconds = whole
+    rng = random.Random(0)
     kills = under_way = folders = 0
-    wanted = 4  # of about fifteen seconds each; benchmarks/attack.py does hundreds
+    wanted = 3  # of about fifteen seconds each; benchmarks/attack.py does hundreds
     while kills < wanted:
         out, seen = tmp_path / f"killed{folders}", {}
         folders += 1
         while kills < wanted and len(seen) < 8:
             process = start(study, out)
             if rng.random() < 0.5:
-                time.sleep(rng.uniform(0.1, 0.9) * whole)
+                time.sleep(rng.uniform(0.1, 0.9) * seconds)
             else:  # where starting takes most of the time, as with CUDA, no other moment falls into a run
                 wait_for_a_run(process, out)
                 time.sleep(rng.uniform(0, 0.3))
@@ -110,19 +119,18 @@ def test_killed_many_times(study, tmp_path):
         finish(study, out)
         assert finished_runs(out).items() >= seen.items()
         assert len(finished_runs(out)) == 8
-        assert table(out) == table(tmp_path / "whole")
+        assert table(out) == expected
     assert under_way, "no kill came in the middle of a run: the test shows nothing"
 
 
 @pytest.mark.slow
-def test_two_at_once_share_the_work(study, tmp_path):
+def test_two_at_once_share_the_work(study, whole, tmp_path):
     first, second = start(study, tmp_path / "both"), start(study, tmp_path / "both")
     for process in (first, second):
         text, _ = process.communicate(timeout=300)
         assert process.returncode == 0, text
     assert len(finished_runs(tmp_path / "both")) == 8
-    finish(study, tmp_path / "alone")
-    assert table(tmp_path / "both") == table(tmp_path / "alone")
+    assert table(tmp_path / "both") == whole[0]
 
 
 @pytest.mark.slow
