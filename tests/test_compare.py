@@ -7,6 +7,8 @@ import pytest
 
 import equipoise
 from equipoise.core import EquipoiseError
+from equipoise.data import load_task
+from equipoise.front.comparison import _task
 from equipoise.study import Listener
 
 Image = pytest.importorskip("PIL.Image")
@@ -68,3 +70,19 @@ def test_the_whole_way(photos, tmp_path, without_pretraining):
 def test_too_little_time(photos, tmp_path, without_pretraining):
     with pytest.raises(EquipoiseError, match="not even the first round.*give more --minutes"):
         equipoise.compare(photos, minutes=1e-6, out=tmp_path / "out", device="cpu", listener=Quiet())
+
+
+def test_the_groups_of_a_table_are_kept_together(photos, tmp_path):
+    names = sorted(path.relative_to(photos).as_posix() for path in photos.rglob("*.png"))
+    rows = [f"{name},{name[:6]},{i // 3}" for i, name in enumerate(names)]
+    (photos / "list.csv").write_text("\n".join(["path,label,group", *rows]))
+    found = equipoise.audit(photos / "list.csv", features="pixels")
+    task = _task(photos / "list.csv", found, None, tmp_path / "out")
+    assert "group='group'" in task and "leave_out=" in task
+    loaded = load_task(task, valid=0.2, decode=False)
+    group = {name: i // 3 for i, name in enumerate(names)}
+    sides = [
+        {group[path.relative_to(photos.resolve()).as_posix()] for path in split.images.paths}
+        for split in (loaded.train, loaded.valid, loaded.test)
+    ]
+    assert sum(map(len, sides)) == len(set.union(*sides)) > 30

@@ -46,10 +46,11 @@ def changes_since(audit: Path, images: Path) -> Changes | None:
         return None
     table = read_table(audit / SAW)
     saw = dict(zip(map(posixpath.normpath, table.column("path")), table.column("sha256"), strict=True))
-    there = {item.name: item.path for item in list_images(images).items}
+    listing = list_images(images)
+    there = {item.name: item.path for item in listing.items}
     both = [name for name in there if saw.get(name)]
     files = [ImageFile(there[name], os.stat(there[name])) for name in both]
-    digests = digests_of(files, images.resolve(), cache_folder())
+    digests = digests_of(files, listing.base, cache_folder())
     return Changes(
         added=tuple(name for name in there if name not in saw),
         removed=tuple(name for name in saw if name not in there),

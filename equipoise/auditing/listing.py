@@ -12,7 +12,8 @@ from ..core.escaping import visible
 from ..data import DataError
 from ..data.decode import SUFFIXES
 from ..data.groups import GROUP, compiled, key_of
-from ..data.sources.folder import PARTS, parts_of
+from ..data.names import PARTS
+from ..data.sources.folder import parts_of
 from ..data.tables import LABEL, PART, PATH, Table, column_of, find_column, read_table
 from ..data.tables import SUFFIXES as TABLES
 from ..data.walk import subfolders, survey

@@ -14,7 +14,9 @@ from .results import show_report
 
 @app.command()
 def compare(
-    folder: Annotated[Path, typer.Argument(help="A folder with one folder per class.", show_default=False)],
+    folder: Annotated[
+        Path, typer.Argument(help="A folder with one folder per class, or a CSV of path and label.", show_default=False)
+    ],
     minutes: Annotated[float, typer.Option(min=0.1, help="How long it may take, about.")] = 20.0,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Default runs/compare_NAME.")] = None,
     group: Annotated[str | None, typer.Option(help="A regular expression on paths: what belongs together.")] = None,

@@ -16,26 +16,36 @@ from numpy.typing import NDArray
 from ..core.escaping import visible
 from .decode import DataError
 from .names import listed
-from .tables import PATH, column_of, read_table
+from .tables import PATH, SUFFIXES, Table, column_of, read_table
 
 GROUP = "group"  # the column that a file of groups has, unless another is asked for
 
 
-def groups_of(names: Sequence[str], pattern: str | None, file: Path | None) -> NDArray[np.int64]:
+def groups_of(names: Sequence[str], pattern: str | None, tables: Sequence[Table]) -> NDArray[np.int64]:
     """The number of each image's group, from 0; an image of no group is one of its own.
 
-    `names` are paths below the task's folder. `pattern` is a regular expression or, where `file` has such a column,
-    its name. Where both tell something, images that either of them puts together stay together.
+    `names` are paths below the task's folder. `pattern` is a regular expression or, where one of `tables` has such a
+    column, its name. Images that any of them puts together stay together.
     """
     told: list[list[Hashable | None]] = []
-    table = read_table(file) if file is not None else None
-    if table is not None:
+    for table in tables:
         named = pattern if pattern in table.columns else GROUP
         told.append(_from_table(names, table.column(named), table.column(column_of(table, PATH)), table.path))
-        pattern = None if pattern == named else pattern
-    if pattern is not None:
+    if pattern is not None and not any(pattern in table.columns for table in tables):
         told.append(_from_pattern(names, pattern))
     return merged(len(names), told)
+
+
+def group_tables(images: Path, listing: Path | None, pattern: str | None) -> list[Table]:
+    """The tables that tell groups: a `listing` of them, and the one that names the images where it has such a column.
+
+    `images` is what a task reads: a folder, or such a table.
+    """
+    tables = [] if listing is None else [read_table(listing)]
+    if images.suffix.lower() in SUFFIXES and images.is_file():
+        own = read_table(images)
+        tables += [own] if {pattern, GROUP} & {*own.columns} else []
+    return tables
 
 
 def named_in(file: Path) -> set[str]:

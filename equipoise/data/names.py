@@ -1,10 +1,13 @@
-"""Names of files and folders in a message."""
+"""Names of files and folders: in a message, and those that tell a part."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from ..core.escaping import visible
+
+# what folders, shards and tables call the parts of a set
+PARTS = {"train": "train", "val": "valid", "valid": "valid", "validation": "valid", "test": "test"}
 
 
 def listed(names: Sequence[str], most: int = 20, separator: str = ", ") -> str:

@@ -48,7 +48,7 @@ def _near(place: object, folder: Path, is_folder: bool) -> str | None:
     try:
         path = Path(place).expanduser()
         near = Path(folder, path).resolve()
-        there = near.is_dir() if is_folder else near.is_file()
+        there = near.is_file() or (is_folder and near.is_dir())  # the images may be a folder or a table
         return None if path.is_absolute() or not there or near == path.resolve() else str(near)
     except (OSError, ValueError, RuntimeError):  # no path at all: who reads it says so
         return None

@@ -1,4 +1,4 @@
-"""Lists of images as people keep them: CSV, or Parquet where pandas is installed, with a header."""
+"""Lists of images as people keep them: CSV, or Parquet where pyarrow is installed, with a header."""
 
 from __future__ import annotations
 
@@ -75,14 +75,10 @@ def _lacks(table: Table, names: Sequence[str]) -> str:
 
 def _parquet(path: Path) -> Table:
     try:
-        pandas = import_module("pandas")
-        frame = pandas.read_parquet(path)
+        found = import_module("pyarrow.parquet").read_table(path)
     except ImportError:
-        raise DataError(
-            f"reading {visible(path)} needs pandas and pyarrow: pip install pandas pyarrow, or save it as CSV"
-        ) from None
+        raise DataError(f"reading {visible(path)} needs pyarrow: pip install pyarrow, or save it as CSV") from None
     except Exception as error:  # a damaged file may raise almost anything
         raise DataError(f"{visible(path)} cannot be read as Parquet: {error}") from None
-    names = tuple(str(name) for name in frame.columns)
-    texts = [["" if cell is None or cell != cell else str(cell) for cell in frame[name]] for name in frame.columns]
-    return Table(path, names, list(zip(*texts, strict=True)))
+    texts = [["" if cell is None else str(cell) for cell in column.to_pylist()] for column in found.columns]
+    return Table(path, tuple(found.column_names), list(zip(*texts, strict=True)))

@@ -48,7 +48,7 @@ def _audits(tasks: Iterable[str], out: Path) -> Iterator[Audited]:
         given = dict(Spec.parse(task).params)
         paths = {name: Path(given[name]).expanduser() for name in PLACES if isinstance(given.get(name), str)}
         images = paths.pop(PLACE, None)
-        if images is not None and images.is_dir():
+        if images is not None and images.exists():
             found = (_read(place, images) for place in _places(images, out, paths.values()))
             yield from filter(None, [next(filter(None, found), None)])
 
@@ -65,7 +65,7 @@ def _read(place: Path, images: Path) -> Audited | None:
     """The audit in a folder, if it is one of these images."""
     try:
         plain = json.loads((place / "audit.json").read_bytes())
-        if plain["folder"] != str(images.resolve()):
+        if plain["folder"] != str((images.parent if images.is_file() else images).resolve()):
             return None
         cases: dict[str, list[Any]] = {finding["kind"]: finding["cases"] for finding in plain["findings"]}
         group = plain["proposed_group"]

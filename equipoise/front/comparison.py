@@ -14,6 +14,7 @@ from ..auditing import Audit, audit
 from ..core import EquipoiseError, Spec, checks
 from ..core.words import counted
 from ..data import load_task
+from ..data.groups import GROUP, group_tables
 from ..deploy import TrainedModel
 from ..store import Store
 from ..study import Budget, Listener, NoTime, Study, usual_listener
@@ -66,12 +67,12 @@ def compare(
     """Find out which method suits the images of a folder, and keep the best network.
 
     Args:
-        folder: one folder a class, perhaps inside `train`, `val` and `test`. Test images are held out before anything
-            is trained: what is promised is for new images of the same kind.
+        folder: one folder a class, perhaps inside `train`, `val` and `test`, or a table of paths and labels. Test
+            images are held out before anything is trained: what is promised is for new images of the same kind.
         minutes: how long it may take, about; more seeds are added while they fit. The same call goes on from there.
         out: where all of it is kept; by default runs/compare_NAME. The model is in `out`/model.
         group: a regular expression on paths that tells which images belong together, as `folder` tasks take it; by
-            default what the audit proposes. Copies stay together in any case.
+            default a table's column of that name, or what the audit proposes. Copies stay together in any case.
         device, workers, engine, address, listener: as for `run`. A cluster does the training; the images are looked
             through, and the model is made, on this machine.
     """
@@ -104,15 +105,21 @@ def _task(images: Path, found: Audit, group: str | None, place: Path) -> str:
     notes = place / "audit"
     found.write(notes)
     unreadable = any(row["problem"] for row in found.files)
-    proposal = found.facts.proposal
     options: dict[str, Any] = {
         "path": str(images),
         "size": _side(found),
-        "group": group if group is not None or proposal is None else proposal.pattern,
+        "group": group or _group(images, found),
         "groups": str((notes / "groups.csv").resolve()) if found.facts.clusters else None,
         "leave_out": str((notes / "leave_out.csv").resolve()) if unreadable else None,
     }
     return str(Spec("folder", tuple((name, value) for name, value in options.items() if value is not None)))
+
+
+def _group(images: Path, found: Audit) -> str | None:
+    """What tells which images belong together: the column of a table, or what the audit sees in their names."""
+    if group_tables(images, None, None):
+        return GROUP
+    return None if found.facts.proposal is None else found.facts.proposal.pattern
 
 
 def _side(found: Audit) -> int:

@@ -11,7 +11,7 @@ from ..analysis.statistics.expected import expected_balanced_accuracy
 from ..auditing import Audit
 from ..core import Spec
 from ..data import load_task
-from ..data.groups import groups_of
+from ..data.groups import group_tables, groups_of
 from ..deploy import Promise, Range
 from .results import Results
 
@@ -43,8 +43,9 @@ def promise_of(results: Results, method: str, audit: Audit, task: str) -> Promis
 def _groups(audit: Audit, task: str) -> NDArray[np.int64]:
     """Of each image that the audit saw, the group that splits kept whole."""
     options = dict(Spec.parse(task).params)
-    file = options.get("groups")
-    return groups_of([item.name for item in audit.facts.items], options.get("group"), Path(file) if file else None)
+    file, group = options.get("groups"), options.get("group")
+    tables = group_tables(Path(options["path"]), Path(file) if file else None, group)
+    return groups_of([item.name for item in audit.facts.items], group, tables)
 
 
 def _is_judged(audit: Audit) -> bool:

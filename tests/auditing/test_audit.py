@@ -205,10 +205,10 @@ def test_a_table_of_images(tmp_path, written):
     assert quick(tmp_path / "images").facts.listing.class_names == ("digit0", "digit1"), "captions are no labels"
 
 
-def test_parquet_needs_pandas(tmp_path, monkeypatch):
-    monkeypatch.setitem(__import__("sys").modules, "pandas", None)
+def test_parquet_needs_pyarrow(tmp_path, monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "pyarrow", None)
     (tmp_path / "x.parquet").write_bytes(b"PAR1")
-    with pytest.raises(EquipoiseError, match="needs pandas and pyarrow: pip install pandas pyarrow"):
+    with pytest.raises(EquipoiseError, match="needs pyarrow: pip install pyarrow"):
         audit(tmp_path / "x.parquet")
 
 

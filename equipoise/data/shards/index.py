@@ -21,12 +21,12 @@ from ...core.escaping import visible
 from ...core.files import write_whole
 from ...core.words import shown
 from ..decode import MAX_BYTES, DataError, read_content
+from ..names import PARTS
 
 INDEX = "index.json"
 FORMAT = "equipoise index of WebDataset shards, version 1"
 NUMBERS = ("labels", "offsets", "sizes", "heights", "widths")
 DIGEST = 16  # bytes
-_PARTS = {"train": "train", "val": "valid", "valid": "valid", "validation": "valid", "test": "test"}
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ def part_of(name: str) -> str:
     >>> part_of("imagenet-val-000012.tar"), part_of("photos_000.tar")
     ('valid', 'train')
     """
-    told = {_PARTS[word] for word in re.split(r"[^a-z]+", name.lower()) if word in _PARTS}
+    told = {PARTS[word] for word in re.split(r"[^a-z]+", name.lower()) if word in PARTS}
     return told.pop() if len(told) == 1 else "train"
 
 

@@ -14,16 +14,18 @@ from ...core.escaping import visible
 from ...core.words import shown
 from ..decode import DataError
 from ..frame import Frame
-from ..groups import compiled, groups_of, named_in
-from ..names import listed
+from ..groups import compiled, group_tables, groups_of, named_in
+from ..names import PARTS, listed
 from ..split import Pools, split_by_class, split_by_group
+from ..tables import SUFFIXES as TABLES
+from ..tables import read_table
 from ..walk import ImageFile, subfolders
 from ._base import Source, data_folders
 from ._files import Files, chosen, files_of_classes, source_of_files
+from ._listed import files_in_table
 
 TEST_SHARE = 0.2
 TEST_SEED = 0
-PARTS = {"train": "train", "val": "valid", "valid": "valid", "validation": "valid", "test": "test"}
 
 
 @register("folder", kind="task", companions={"augment": "crop_flip"})
@@ -38,6 +40,9 @@ def folder(
     root: str | Path | None = None,
 ) -> Source:
     """Your own images: `path` has one folder per class, or `train`, `val` and `test` folders that have one each.
+
+    Or it is a table, CSV or Parquet, that names the images beside it: columns `path` and `label`, perhaps `split`
+    (train, val or test) and `group`. A `metadata.csv` of Hugging Face's image folders is such a table.
 
     The middle square of each image is brought to `size` × `size` pixels and three channels; docs/data.md says how
     16-bit, transparent and turned images are read. With `resize` or `keep` images are kept whole instead, with a short
@@ -72,17 +77,15 @@ def folder(
             raise ValueError(f"{name} must be text, not {shown(text)}")
     if group is not None:
         compiled(group)
-    base = located(Path(path).expanduser(), root).resolve()
+    place = located(Path(path).expanduser(), root).resolve()
     listing = None if groups is None else located(Path(groups).expanduser(), root, "file")
-    parts = parts_of(base)
-    names = class_names_of(parts["train"], base)
-    files = {part: files_of_classes(place, base, names) for part, place in parts.items()}
+    base, files, names = _found(place)
     if leave_out is not None:
         unwanted = named_in(located(Path(leave_out).expanduser(), root, "file"))
         files = {part: _without(of_part, unwanted, base) for part, of_part in files.items()}
-    together = None
-    if group is not None or listing is not None:
-        together = groups_of([_name(file, base) for file in files["train"][0]], group, listing)
+    together, tables = None, group_tables(place, listing, group)
+    if group is not None or tables:
+        together = groups_of([_name(file, base) for file in files["train"][0]], group, tables)
     if "test" not in files:
         rest, held_out = held_out_of_train(files["train"][1], len(names), together)
         if not sum(map(len, held_out)) and together is not None:
@@ -102,19 +105,28 @@ def check_path(path: object) -> None:
 
 
 def located(path: Path, root: str | Path | None, kind: str = "folder") -> Path:
-    """Where a folder of classes, a CSV "file" or a folder of "shards" is, of the places where it may be."""
+    """Where a folder of classes (or a table), a CSV "file" or a folder of "shards" is, of the places it may be in."""
     places = [parent / path for parent in ([] if root is not None else [Path.cwd()]) + [*data_folders(root)]]
-    is_there = os.path.isfile if kind == "file" else os.path.isdir  # Path's raise where a name is too long
+    is_file = kind == "file" or (kind == "folder" and path.suffix.lower() in TABLES)
     for place in places:
-        if is_there(place):
+        if os.path.isdir(place) if not is_file else os.path.isfile(place):  # Path's raise where a name is too long
             return place
     tried = listed([str(place) for place in dict.fromkeys(places)])
     what, wanted = {
-        "folder": ("folder", "folder that holds one folder per class"),
+        "folder": ("file" if is_file else "folder", "folder that holds one folder per class, or a table of paths"),
         "file": ("file", "CSV file of paths"),
         "shards": ("folder", "folder that 'equipoise shards' wrote"),
     }[kind]
     raise DataError(f"{visible(path)} is not a {what}; give the {wanted}. Looked for {tried}.")
+
+
+def _found(place: Path) -> tuple[Path, dict[str, Files], tuple[str, ...]]:
+    """The folder that all images are in, the files of each part, and the class names: of a folder, or of a table."""
+    if place.is_file():
+        return place.parent, *files_in_table(read_table(place))
+    parts = parts_of(place)
+    names = class_names_of(parts["train"], place)
+    return place, {part: files_of_classes(own, place, names) for part, own in parts.items()}, names
 
 
 def _without(files: Files, unwanted: Container[str], base: Path) -> Files:
