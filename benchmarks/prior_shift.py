@@ -1,6 +1,6 @@
 """How well the class shares of unlabelled photographs are estimated: long-tailed CIFAR-10, and other shares in use.
 
-    EQUIPOISE_DATA=… python benchmarks/prior_shift.py [--side 128]
+    EQUIPOISE_DATA=… python benchmarks/prior_shift.py [--side 128] [--largest 5000 --of-each 1000]
 
 A linear classifier is fitted on the features of a pretrained network for long-tailed photographs (50 : 1); a fifth of
 them is held out, by which `estimate_prior` calibrates it. Then photographs of the test set are drawn with other shares.
@@ -21,19 +21,20 @@ from equipoise.imbalance import estimate_prior
 from equipoise.train import embed
 from equipoise.train.embed import features_folder
 
-RATIO, LARGEST = 50, 1000  # of the training photographs
-OF_EACH = 300  # test photographs of each class to draw from
+RATIO = 50  # of the training photographs
 DRAWS = 10
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--side", type=int, default=128, help="pixels of the square that the network sees")
-    side = parser.parse_args().side
+    parser.add_argument("--largest", type=int, default=1000, help="training photographs of the largest class")
+    parser.add_argument("--of-each", type=int, default=300, help="test photographs of each class to draw from")
+    asked = parser.parse_args()
     torch.manual_seed(0)
-    task = load_task("cifar10", imbalance="long_tailed", ratio=RATIO, n_max=LARGEST, valid=0.2)
-    rows = torch.cat([(task.test.labels == c).nonzero().flatten()[:OF_EACH] for c in range(10)])
-    backbone = f"efficientnet_lite0(pretrained=True, size={side})"
+    task = load_task("cifar10", imbalance="long_tailed", ratio=RATIO, n_max=asked.largest, valid=0.2)
+    rows = torch.cat([(task.test.labels == c).nonzero().flatten()[: asked.of_each] for c in range(10)])
+    backbone = f"efficientnet_lite0(pretrained=True, size={asked.side})"
     parts = {"train": task.train, "valid": task.valid, "test": task.test.take(rows)}
     x = {name: embed(part.images, backbone, cache=features_folder()) for name, part in parts.items()}
     mean, std = x["train"].mean(0), x["train"].std(0) + 1e-6

@@ -12,6 +12,7 @@ import numpy as np
 
 from ..core.escaping import csv_cell
 from ..core.tables import frame, html_table
+from ..core.words import counted
 
 SHOWN = 20  # rows in a notebook
 FORMATS = ("csv", "jsonl")
@@ -65,7 +66,7 @@ class Predictions:
 
     def __repr__(self) -> str:
         failed = sum(why is not None for why in self.errors)
-        return f"<Predictions: {len(self) - failed} images, {failed} that could not be read>"
+        return f"<Predictions: {counted(len(self) - failed, 'image')}, {failed} that could not be read>"
 
     def _repr_html_(self) -> str:
         more = f"<p>and {len(self) - SHOWN:,} more</p>" if len(self) > SHOWN else ""
