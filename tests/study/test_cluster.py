@@ -155,3 +155,10 @@ def test_a_node_without_the_images_is_named(nodes, tmp_path):
     told = "the node .* cannot be used: it does not have the images of folder.*only_here"
     with pytest.raises(EquipoiseError, match=told):
         connected(nodes.address).on_each_node(sets.find_set, task, seconds=300)  # a busy machine takes its time
+
+
+def test_a_node_that_dies_while_it_is_asked_is_passed_over(nodes, monkeypatch):
+    cluster = connected(nodes.address)
+    there = [node for node in cluster.ray.nodes() if node["Alive"]]
+    monkeypatch.setattr(cluster.ray, "nodes", lambda: [*there, {**there[0], "NodeID": "ab" * 28}])
+    assert len(cluster.on_each_node(facts, seconds=300)) == len(there) == 3

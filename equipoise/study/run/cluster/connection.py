@@ -102,13 +102,15 @@ class Cluster:
             for name, identity in nodes.items()
         }
         answered, _ = self.ray.wait(list(asked), num_returns=len(asked), timeout=seconds)
-        return {asked[answer]: self._value(answer, asked[answer]) for answer in answered}
-
-    def _value(self, answer: Any, node: str) -> Any:
-        try:
-            return self.ray.get(answer)
-        except self.ray.exceptions.RayTaskError as error:
-            raise EquipoiseError(f"the node {node} of the cluster cannot be used: {error.cause}") from None
+        found = {}
+        for answer in answered:
+            try:
+                found[asked[answer]] = self.ray.get(answer)
+            except self.ray.exceptions.RayTaskError as error:
+                raise EquipoiseError(f"the node {asked[answer]} of the cluster cannot be used: {error.cause}") from None
+            except self.ray.exceptions.RayError:  # it has died meanwhile
+                continue
+        return found
 
 
 @lru_cache(maxsize=1)
