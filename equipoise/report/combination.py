@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..analysis import smallest_n_for_claim
@@ -69,7 +69,14 @@ def combine_studies(studies: Sequence[Collected], baseline: str | None = None) -
         raise EquipoiseError(f"none of the studies can be combined. {reasons}")
     data = _data_sets(fit, baseline)
     combined = combine_scores({each.name: _scores(each, metric) for each in data}, baseline, metric=metric)
-    return Combination(data, combined, left_out, tuple(_notices(data, combined)))
+    return Combination(data, combined, left_out, (*_told_left_out(left_out, len(studies)), *_notices(data, combined)))
+
+
+def _told_left_out(left_out: Sequence[tuple[str, str]], number: int) -> Iterator[str]:
+    """Of so many studies, those that do not count, by the reason."""
+    for reason in dict.fromkeys(reason for _, reason in left_out):
+        names = [name for name, why in left_out if why == reason]
+        yield f"{len(names)} of {counted(number, 'study', 'studies')} left out ({', '.join(names)}): {reason}."
 
 
 def _one_baseline(studies: Sequence[Collected]) -> str:
@@ -86,11 +93,11 @@ def _unfit(results: Collected, baseline: str) -> str:
     """Why a study cannot count; empty where it can."""
     method = next((m for m in results.methods if m.name == baseline), None)
     if method is None:
-        return f"it has no method {baseline}"
+        return f"there is no method {baseline}"
     if not any(run.finished for run in method.runs):
         return f"no run of {baseline} has finished"
     if results.verdict.broken and ACCEPTED not in results.verdict.broken:
-        return "its training has not converged, so its differences are no evidence"
+        return "training has not converged, so differences are no evidence"
     return ""
 
 

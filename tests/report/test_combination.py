@@ -109,6 +109,7 @@ def test_training_that_has_not_converged_counts_only_where_it_is_accepted(studie
     combination = combine_studies([eight, short])
     assert ("svhn" in combination.combined.data) is counts
     assert [name for name, _ in combination.left_out] == ([] if counts else ["study of svhn"])
+    assert counts or combination.notices[0].startswith("1 of 2 studies left out (study of svhn): training has not conv")
     if not counts:
         with pytest.raises(EquipoiseError, match="none of the studies can be combined"):
             combine_studies([short])
@@ -123,7 +124,7 @@ def test_what_cannot_be_combined_is_refused(eight, studies):
     with pytest.raises(EquipoiseError, match="unlike baselines, plain, focal: .* --baseline plain"):
         combine_studies([eight, other])
     assert combine_studies([eight, other], "focal").combined.baseline == "focal"
-    assert combine_studies([eight, studies[2]], "focal").left_out == (("study of cifar10", "it has no method focal"),)
+    assert combine_studies([eight, studies[2]], "focal").left_out == (("study of cifar10", "there is no method focal"),)
 
 
 def test_what_is_written(combination, tmp_path):

@@ -107,8 +107,6 @@ def print_combined(combination: Combination, console: Console) -> None:
     console.print()
     for sentence in (*sentences(combination.combined), *combination.notices):
         console.print(Text(f"• {sentence}"))
-    for name, reason in combination.left_out:
-        console.print(Text(f"• {name} does not count: {reason}.", style="yellow"))
 
 
 def _terminal_table(combination: Combination) -> Table:
