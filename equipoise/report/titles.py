@@ -8,6 +8,8 @@ from typing import Any
 
 from ..core import Spec
 
+WHERE = ("path", "groups", "leave_out")  # parameters of tasks that say where something lies
+
 
 def data_name(recipe: Mapping[str, Any]) -> str:
     """The name of a data set, or of the folder that holds it.
@@ -17,6 +19,18 @@ def data_name(recipe: Mapping[str, Any]) -> str:
     """
     spec = Spec.parse(str((recipe.get("task") or {}).get("name") or "data"))
     return PurePath(str(dict(spec.params).get("path") or spec.name)).name
+
+
+def task_title(task: str) -> str:
+    """A task without what is not chosen and where things lie; one's own images by the name of their folder.
+
+    >>> task_title("folder(path='/data/photos', size=64, resize=None, leave_out='/data/broken.csv')")
+    'photos(size=64)'
+    """
+    if not task:
+        return ""
+    chosen = ((name, value) for name, value in Spec.parse(task).params if value is not None and name not in WHERE)
+    return str(Spec(data_name({"task": {"name": task}}), tuple(chosen)))
 
 
 def data_title(recipe: Mapping[str, Any]) -> str:

@@ -7,7 +7,6 @@ from functools import partial
 
 from markupsafe import Markup
 
-from ...core import Spec
 from ...core.times import duration
 from ..collect import flat
 from ..collected import Collected, Method
@@ -26,6 +25,7 @@ from ..pairs import Pair, all_pairs, embedded
 from ..provenance import devices, provenance
 from ..seal import seal_notes
 from ..sections.section import Section, Sorted
+from ..titles import task_title
 from .shell import rendered
 from .svg import both
 from .tables import metric_table, pair_table, ranked_table
@@ -100,23 +100,11 @@ def _shown(methods: Sequence[Method]) -> list[Method]:
     return [method for method in methods if method.is_baseline or method.rank < MANY_METHODS - 1]
 
 
-def _chosen(task: str) -> str:
-    """A task without the parameters that are not chosen.
-
-    >>> _chosen("folder(path='photos', size=64, resize=None)")
-    "folder(path='photos', size=64)"
-    """
-    if not task:
-        return ""
-    spec = Spec.parse(task)
-    return str(Spec(spec.name, tuple((name, value) for name, value in spec.params if value is not None)))
-
-
 def _facts(results: Collected) -> list[tuple[str, str]]:
     """What was compared on what, by the baseline's recipe where it has these dials, and what it cost."""
     dials = {dial: text for dial, text in flat(results.reference.recipe).items() if text != "none"}
     ratio = f"ratio {dials['task.ratio'].removesuffix('.0')}" if "task.imbalance" in dials else sizes(results)
-    data = [_chosen(dials.get("task.name", "")), dials.get("task.imbalance", "").replace("_", "-"), ratio]
+    data = [task_title(dials.get("task.name", "")), dials.get("task.imbalance", "").replace("_", "-"), ratio]
     facts = [
         ("Data", ", ".join(filter(None, data))),
         ("Network", dials.get("model", "")),
