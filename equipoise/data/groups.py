@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from ..core.escaping import visible
 from .decode import DataError
 from .names import listed
-from .tables import PATH, SUFFIXES, Table, column_of, read_table
+from .tables import PATH, Table, column_of, read_table
 
 GROUP = "group"  # the column that a file of groups has, unless another is asked for
 
@@ -36,16 +36,10 @@ def groups_of(names: Sequence[str], pattern: str | None, tables: Sequence[Table]
     return merged(len(names), told)
 
 
-def group_tables(images: Path, listing: Path | None, pattern: str | None) -> list[Table]:
-    """The tables that tell groups: a `listing` of them, and the one that names the images where it has such a column.
-
-    `images` is what a task reads: a folder, or such a table.
-    """
+def group_tables(images: Table | None, listing: Path | None, pattern: str | None) -> list[Table]:
+    """The tables that tell groups: a `listing` of them, and the one that names the `images` if it has such a column."""
     tables = [] if listing is None else [read_table(listing)]
-    if images.suffix.lower() in SUFFIXES and images.is_file():
-        own = read_table(images)
-        tables += [own] if {pattern, GROUP} & {*own.columns} else []
-    return tables
+    return tables if images is None or not {pattern, GROUP} & {*images.columns} else [*tables, images]
 
 
 def named_in(file: Path) -> set[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module
@@ -56,6 +57,25 @@ def read_table(path: Path) -> Table:
             "with a comma must be in quotation marks"
         )
     return Table(path, columns, rows)
+
+
+def images_table(path: Path) -> Table | None:
+    """The table that names images, with paths relative to where it lies; None where `path` is a folder."""
+    if path.suffix.lower() not in SUFFIXES or not path.is_file():
+        return None
+    table = read_table(path)
+    place = table.columns.index(column_of(table, PATH))
+    rows = [[*row[:place], _relative(row[place], path.resolve().parent), *row[place + 1 :]] for row in table.rows]
+    return Table(path, table.columns, rows)
+
+
+def _relative(given: str, folder: Path) -> str:
+    """One spelling of a path, however it is written."""
+    try:
+        place = os.path.realpath(given) if os.path.isabs(given) else os.path.normpath(folder / given)
+        return Path(os.path.relpath(place, folder)).as_posix()
+    except ValueError:  # it is no path
+        return given
 
 
 def column_of(table: Table, names: Sequence[str]) -> str:

@@ -15,6 +15,7 @@ from ..core import EquipoiseError, Spec, checks
 from ..core.words import counted
 from ..data import load_task
 from ..data.groups import GROUP, group_tables
+from ..data.tables import images_table
 from ..deploy import TrainedModel
 from ..store import Store
 from ..study import Budget, Listener, NoTime, Study, usual_listener
@@ -117,7 +118,7 @@ def _task(images: Path, found: Audit, group: str | None, place: Path) -> str:
 
 def _group(images: Path, found: Audit) -> str | None:
     """What tells which images belong together: the column of a table, or what the audit sees in their names."""
-    if group_tables(images, None, None):
+    if group_tables(images_table(images), None, None):
         return GROUP
     return None if found.facts.proposal is None else found.facts.proposal.pattern
 

@@ -12,6 +12,7 @@ from ..auditing import Audit
 from ..core import Spec
 from ..data import load_task
 from ..data.groups import group_tables, groups_of
+from ..data.tables import images_table
 from ..deploy import Promise, Range
 from .results import Results
 
@@ -44,7 +45,7 @@ def _groups(audit: Audit, task: str) -> NDArray[np.int64]:
     """Of each image that the audit saw, the group that splits kept whole."""
     options = dict(Spec.parse(task).params)
     file, group = options.get("groups"), options.get("group")
-    tables = group_tables(Path(options["path"]), Path(file) if file else None, group)
+    tables = group_tables(images_table(Path(options["path"])), Path(file) if file else None, group)
     return groups_of([item.name for item in audit.facts.items], group, tables)
 
 

@@ -71,6 +71,16 @@ def test_groups_of_the_table_stay_on_one_side(images, column):
     assert sum(map(len, sides)) == 6 and all(sides[a].isdisjoint(sides[b]) for a, b in ((0, 1), (0, 2), (1, 2)))
 
 
+def test_one_image_is_one_however_its_path_is_written(images):
+    ways = ["{}", "./{}", str(images) + "/{}", "../images/{}", "ant/../{}"]
+    rows = [(ways[i % 5].format(name), name[:3], i // 5) for i, name in enumerate(names(images))]
+    listed = table(images, rows, "path", "label", "group")
+    groups = [{value // 5 for value in values(split)} for split in (load(listed).train, load(listed).test)]
+    assert groups[0].isdisjoint(groups[1]), "groups hold for absolute paths too"
+    with pytest.raises(EquipoiseError, match="ant/000.png is named twice"):
+        load(table(images, [*rows, (str(images / "ant/000.png"), "ant", 0)], "path", "label", "group"))
+
+
 def test_groups_of_the_table_and_of_a_file_are_joined(images):
     listed = table(
         images, [(n, n[:3], n if i > 3 else "film") for i, n in enumerate(names(images))], "path", "label", "group"

@@ -9,6 +9,7 @@ from datetime import timedelta
 import pytest
 from torch.distributed import HashStore, TCPStore
 
+from equipoise.core import EquipoiseError
 from equipoise.study.run.meeting import agreed_name
 
 
@@ -43,6 +44,11 @@ def test_who_died_while_it_waited_is_not_waited_for():
     for rank in (1, 2):  # an earlier start came so far
         store.set(f"equipoise/here/{rank}", f"dead {rank}")
     assert len(set(names(store, 3, (0, 2, 1)))) == 1
+
+
+def test_who_does_not_come_is_named():
+    with pytest.raises(EquipoiseError, match="1 of 3 processes came within.*number 1: see why"):
+        agreed_name(HashStore(), 0, 3, timedelta(seconds=0.1))
 
 
 def test_one_process_waits_for_nobody():

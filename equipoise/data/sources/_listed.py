@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import posixpath
 import stat
 from pathlib import Path
 
@@ -20,30 +19,30 @@ from ._files import Files
 def files_in_table(table: Table) -> tuple[dict[str, Files], tuple[str, ...]]:
     """The files of each part, by class and name as those of a folder are, and the class names.
 
-    Paths are relative to the table. Everything that is in the way is told at once.
+    The table is one of `images_table`. Everything that is in the way is told at once.
     """
     paths, labels = table.column(column_of(table, PATH)), table.column(column_of(table, LABEL))
     split = find_column(table, PART)
     parts = table.column(split) if split is not None else ["train"] * len(paths)
-    names = tuple(sorted({*labels}))
+    number = {name: i for i, name in enumerate(sorted({*labels}))}
     found: dict[str, list[tuple[int, str, ImageFile]]] = {}
     problems, seen = [], set()
-    for path, label, part in zip(map(posixpath.normpath, paths), labels, parts, strict=True):
+    for path, label, part in zip(paths, labels, parts, strict=True):
         file = _file(table.path.parent, path)
         if isinstance(file, str) or path in seen or not label or part.lower() not in PARTS:
             why = file if isinstance(file, str) else _mistake(path in seen, label, part)
             problems.append(f"{path} {why}")
         else:
-            found.setdefault(PARTS[part.lower()], []).append((names.index(label), path, file))
+            found.setdefault(PARTS[part.lower()], []).append((number[label], path, file))
         seen.add(path)
     if problems:
         raise DataError(
             f"{visible(table.path)} names what cannot be used; correct these lines, or take them away:\n  "
             f"{listed(problems, separator=chr(10) + '  ')}"
         )
-    if "train" not in found or len(names) < 2:
+    if "train" not in found or len(number) < 2:
         raise DataError(f"{visible(table.path)} must name training images of two classes or more")
-    return {part: _in_order(rows) for part, rows in found.items()}, names
+    return {part: _in_order(rows) for part, rows in found.items()}, tuple(number)
 
 
 def _in_order(rows: list[tuple[int, str, ImageFile]]) -> Files:

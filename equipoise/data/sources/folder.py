@@ -18,7 +18,7 @@ from ..groups import compiled, group_tables, groups_of, named_in
 from ..names import PARTS, listed
 from ..split import Pools, split_by_class, split_by_group
 from ..tables import SUFFIXES as TABLES
-from ..tables import read_table
+from ..tables import images_table
 from ..walk import ImageFile, subfolders
 from ._base import Source, data_folders
 from ._files import Files, chosen, files_of_classes, source_of_files
@@ -79,11 +79,12 @@ def folder(
         compiled(group)
     place = located(Path(path).expanduser(), root).resolve()
     listing = None if groups is None else located(Path(groups).expanduser(), root, "file")
-    base, files, names = _found(place)
+    table = images_table(place)
+    base, files, names = _in_folders(place) if table is None else (place.parent, *files_in_table(table))
     if leave_out is not None:
         unwanted = named_in(located(Path(leave_out).expanduser(), root, "file"))
         files = {part: _without(of_part, unwanted, base) for part, of_part in files.items()}
-    together, tables = None, group_tables(place, listing, group)
+    together, tables = None, group_tables(table, listing, group)
     if group is not None or tables:
         together = groups_of([_name(file, base) for file in files["train"][0]], group, tables)
     if "test" not in files:
@@ -120,10 +121,8 @@ def located(path: Path, root: str | Path | None, kind: str = "folder") -> Path:
     raise DataError(f"{visible(path)} is not a {what}; give the {wanted}. Looked for {tried}.")
 
 
-def _found(place: Path) -> tuple[Path, dict[str, Files], tuple[str, ...]]:
-    """The folder that all images are in, the files of each part, and the class names: of a folder, or of a table."""
-    if place.is_file():
-        return place.parent, *files_in_table(read_table(place))
+def _in_folders(place: Path) -> tuple[Path, dict[str, Files], tuple[str, ...]]:
+    """The folder that all images are in, the files of each part, and the class names."""
     parts = parts_of(place)
     names = class_names_of(parts["train"], place)
     return place, {part: files_of_classes(own, place, names) for part, own in parts.items()}, names

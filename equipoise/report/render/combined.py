@@ -51,7 +51,6 @@ def render_combined(combination: Combination) -> str:
         "alpha": combined.alpha,
         "ranks": ranks,
         "sources": _sources(combination),
-        "left_out": combination.left_out,
     }
     return rendered("combined.html", ("page.js",), content)
 

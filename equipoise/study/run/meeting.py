@@ -8,11 +8,15 @@ Ours agree on a name that no earlier start had, and write their addresses under 
 from __future__ import annotations
 
 import time
+from datetime import timedelta
 from uuid import uuid4
 
 from torch import distributed
+from torch.distributed.constants import default_pg_timeout
 from torch.distributed.distributed_c10d import PrefixStore, Store
 from torch.distributed.rendezvous import rendezvous
+
+from ...core import EquipoiseError
 
 
 def meet(backend: str) -> None:
@@ -22,10 +26,10 @@ def meet(backend: str) -> None:
     distributed.init_process_group(backend, store=PrefixStore(name, store), rank=rank, world_size=size)
 
 
-def agreed_name(store: Store, rank: int, size: int) -> str:
+def agreed_name(store: Store, rank: int, size: int, patience: timedelta = default_pg_timeout) -> str:
     """The first process's own name, which it tells whoever it finds in the store until the others have all heard it.
 
-    Whoever was there in an earlier start is told too, and says nothing.
+    Whoever was there in an earlier start is told too, and says nothing. By default it waits as long as PyTorch would.
     """
     own = uuid4().hex
     if rank > 0:
@@ -34,7 +38,11 @@ def agreed_name(store: Store, rank: int, size: int) -> str:
         store.set(f"equipoise/heard/{name}/{rank}", "")
         return name
     missing, told = set(range(1, size)), set[str]()
+    until = time.monotonic() + patience.total_seconds()
     while missing:
+        if time.monotonic() > until:
+            came = f"{size - len(missing)} of {size} processes came within {patience}"
+            raise EquipoiseError(f"{came}; of those that did not, the first is number {min(missing)}: see why it ended")
         found = [store.get(key).decode() for key in map("equipoise/here/{}".format, missing) if store.check([key])]
         for other in set(found) - told:
             store.set(f"equipoise/answer/{other}", own)
