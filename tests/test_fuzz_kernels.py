@@ -1,6 +1,7 @@
 """A few hundred of the calls that `benchmarks/fuzz_kernels.py` makes by the thousand."""
 
 import importlib.util
+import os
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,9 +15,11 @@ FILE = Path(__file__).parent.parent / "benchmarks" / "fuzz_kernels.py"
 
 @pytest.fixture(scope="module")
 def fuzz():
+    sys.path.insert(0, str(FILE.parent))  # as Python does for a script
     spec = importlib.util.spec_from_file_location("fuzz_kernels", FILE)
     module = sys.modules["fuzz_kernels"] = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
+    sys.path.remove(str(FILE.parent))
     return module
 
 
@@ -58,6 +61,7 @@ def test_a_crash_is_counted_and_the_next_call_made(fuzz, tmp_path, monkeypatch):
     crashing = tmp_path / "crashing.py"
     crashing.write_text(FILE.read_text().replace("            call = made(number, seed)\n", CRASH))
     monkeypatch.setattr(fuzz, "__file__", str(crashing))
+    monkeypatch.setenv("PYTHONPATH", str(FILE.parent), prepend=os.pathsep)
     endings, wrong = fuzz.fuzz(4)
     assert endings["crashed"] == 1 and endings["agrees"] == 3
     assert len(wrong) == 1 and wrong[0].startswith("call 2: exit code -")
