@@ -20,7 +20,7 @@ setup(
     ext_modules=[
         Extension(
             f"equipoise.native.{name}",
-            sources=[f"equipoise/native/{part}.c" for part in ("boxes", "losses", "norms", "scaling")],
+            sources=[f"equipoise/native/{part}.c" for part in ("boxes", "inputs", "losses", "norms", "scaling")],
             depends=["equipoise/native/kernels.h"],
             extra_compile_args=FLAGS + processor,
             optional=True,

@@ -161,7 +161,7 @@ def on_cpu(seconds: float) -> None:
 
 
 def _one_thread(model: str, size: int, channels: int, seconds: float) -> float:
-    from equipoise.study.run.workers import keep_freed_memory
+    from equipoise.study.run.child import keep_freed_memory
 
     torch.set_num_threads(1)
     keep_freed_memory()  # as a study's workers do

@@ -41,6 +41,7 @@ from torch.utils.data import DataLoader, Dataset
 
 from equipoise.data import Task, load_task, normalize
 from equipoise.data.augment import ResizedCrop
+from equipoise.study.run.child import keep_freed_memory
 from equipoise.train.feed import feed_of
 
 SIZE, RESIZE, BATCH, AREA, ASPECT = 224, 256, 128, (0.1, 1.0), (3 / 4, 4 / 3)
@@ -62,6 +63,7 @@ def main() -> None:
     clock = processor_seconds if given.shared else time.perf_counter
     device = torch.device(given.device)
     torch.set_num_threads(1)
+    keep_freed_memory()  # as a study's workers do
     with tempfile.TemporaryDirectory() as scratch:
         photos = Path(scratch, "photos")
         make_photos(photos, given.images)

@@ -123,6 +123,23 @@ def test_normalized_training_images_have_mean_0_and_std_1():
     assert abs(float(pixels.mean())) < 1e-4 and abs(float(pixels.std()) - 1) < 1e-4
 
 
+@pytest.mark.parametrize(
+    "shape", [(3, 3, 7, 5), (1, 1, 1, 1), (2, 4, 9, 11), (2, 6, 5, 5), (40, 3, 31, 33), (0, 3, 4, 4)]
+)
+@pytest.mark.parametrize("lie", ["planes", "interleaved", "every second column"])
+def test_normalize_rounds_as_three_steps_of_pytorch_do_however_images_lie(shape, lie):
+    generator = torch.Generator().manual_seed(0)
+    n, c, h, w = shape
+    wide = torch.randint(0, 256, (n, c, h, 2 * w), generator=generator, dtype=torch.uint8)
+    layout = torch.channels_last if lie == "interleaved" else torch.contiguous_format
+    images = wide[..., ::2] if lie == "every second column" else wide[..., ::2].contiguous(memory_format=layout)
+    mean, std = torch.rand(c, generator=generator), torch.rand(c, generator=generator) + 0.1
+    expected = images.float().div(255).sub(mean[:, None, None]).div(std[:, None, None])
+    result = normalize(images, mean, std)
+    torch.testing.assert_close(result, expected, rtol=0, atol=0)
+    assert result.is_contiguous(memory_format=layout)
+
+
 def test_normalize_refuses_floats():
     with pytest.raises(ValueError, match=r"uint8 .* got torch.float32"):
         normalize(torch.zeros(1, 1, 2, 2), torch.zeros(1), torch.ones(1))
