@@ -28,7 +28,9 @@ def suits(images: Tensor, mean: Tensor, std: Tensor) -> bool:
 def normalized(images: Tensor, mean: Tensor, std: Tensor) -> Tensor:
     """float32 (N, c, h, w), in the images' layout."""
     n, channels, height, width = images.shape
-    planes, interleaved = _kernels()
+    kernels = _kernels()
+    assert kernels is not None, "see `suits`"
+    planes, interleaved = kernels
     out = torch.empty_like(images, dtype=torch.float32)
     held = [images, mean.contiguous(), std.contiguous(), out]
     pointers = [tensor.data_ptr() for tensor in held]
