@@ -1,9 +1,11 @@
-"""Image files decoded into an arena's file, by threads or, where there are very many, by a process per core."""
+"""Image files decoded into an arena's file, by threads or, where there are many, by a process per core."""
 
 from __future__ import annotations
 
 import fcntl
 import os
+import signal
+import sys
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -20,8 +22,9 @@ from .image_files import READERS, Failure, ImageFiles, Unreadable
 from .ragged import table_of
 
 PART = 8  # images that are decoded and then written at a time
-MANY = 2**15  # images; processes take seconds to start, and outrun threads only where Python's lock holds those up
-MOST_THREADS = 16  # more would wait for that lock
+MANY = {"fork": 2**10, "spawn": 2**15}  # images from which on processes pay, by how these start: copied, or anew
+MOST_THREADS = 16  # more would wait for Python's lock, which also holds up fewer: processes outrun them
+FEW_CORES = 4  # below so many, threads do as well
 
 
 class Written(NamedTuple):
@@ -40,7 +43,8 @@ def write_arena(path: Path, images: ImageFiles) -> Tensor:
     import_pillow()
     path.touch()
     parts = _Parts(path, images)
-    written = _by_processes(parts) if len(images) >= MANY else _by_threads(parts)
+    by_processes = _cores() >= FEW_CORES and len(images) >= MANY[_start()]
+    written = _by_processes(parts) if by_processes else _by_threads(parts)
     if failed := [failure for part in written for failure in part.failed]:
         raise Unreadable(failed)
     tables = [table_of(part.shapes) + torch.tensor([part.first, 0, 0]) for part in written]
@@ -82,18 +86,31 @@ def _by_processes(parts: _Parts) -> list[Written]:
         parts,
         batch_size=None,
         num_workers=_cores(),
-        multiprocessing_context="spawn",
+        multiprocessing_context=_start(),
         collate_fn=_as_it_is,
-        worker_init_fn=_ignore_warnings,
+        worker_init_fn=_begin_worker,
     )
-    return list(loader)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*fork", category=DeprecationWarning)  # of threads: see `_start`
+        return list(loader)
+
+
+def _start() -> str:
+    """How a process starts: on Linux as a copy, which takes milliseconds; it calls Pillow and a kernel without threads,
+    and no more, so that it does not miss the threads of the process that it is a copy of."""
+    return "fork" if sys.platform == "linux" else "spawn"
+
+
+def _begin_worker(worker: int) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that waits for this one
+    _ignore_warnings()
 
 
 def _cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _ignore_warnings(worker: int = 0) -> None:
+def _ignore_warnings() -> None:
     """Pillow's, of what is then read all the same or refused."""
     warnings.simplefilter("ignore")
 

@@ -278,17 +278,22 @@ def test_files_are_scaled_down_to_the_short_side_that_is_kept_and_never_up(tmp_p
     assert ragged[:].float().mean((1, 2, 3)).tolist() == [0, 7, 14, 21, 28]
 
 
-@pytest.mark.parametrize("many", [1, 100], ids=["processes", "threads"])  # the first is slow: it starts some
-def test_files_are_decoded_into_an_arena(many, folder, tmp_path, monkeypatch):
-    monkeypatch.setattr(write_arena, "MANY", many)
+@pytest.fixture(params=["processes", "threads"])
+def decoders(request, monkeypatch):
+    many = 1 if request.param == "processes" else 100
+    monkeypatch.setattr(write_arena, "MANY", dict.fromkeys(write_arena.MANY, many))
+    monkeypatch.setattr(write_arena, "FEW_CORES", 1)
     monkeypatch.setattr(write_arena, "PART", 4)
+
+
+def test_files_are_decoded_into_an_arena(decoders, folder, tmp_path):
     files = ImageFiles(sorted((tmp_path / "photos").rglob("*.png")), Frame(8, 10, 16))
     table = write_arena.write_arena(tmp_path / "pixels", files)
     written = Ragged(Arena(tmp_path / "pixels"), table, files.frame)
     assert torch.equal(written[:], files[:]) and len(written.arena.pixels) == written.numel() // 3
 
 
-def test_all_files_that_cannot_be_decoded_are_named(folder, tmp_path):
+def test_all_files_that_cannot_be_decoded_are_named(decoders, folder, tmp_path):
     paths = sorted((tmp_path / "photos").rglob("*.png"))
     for path in (paths[5], paths[11]):
         path.write_bytes(b"no image")

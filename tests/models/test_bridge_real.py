@@ -12,7 +12,7 @@ from torch import nn
 
 import equipoise
 from equipoise.core import EquipoiseError
-from equipoise.deploy import export
+from equipoise.deploy.export import export
 from equipoise.mixing import MajorFeatureWeakening
 from equipoise.models import CosineHead, FreshHead, create_model, from_torch
 from equipoise.norms import GhostBatchNorm2d
