@@ -5,9 +5,9 @@ from __future__ import annotations
 from torch import nn
 
 from ...core import register
-from .._base import HeadFactory, Network, NormFactory, kaiming_
-from ..heads.linear import LinearHead
+from .._base import Network, NormFactory
 from .blocks import conv1x1, conv3x3, conv_norm_relu
+from .head_last import head_last
 
 
 @register("allcnnc", kind="model", year=2014, arxiv="1412.6806")
@@ -27,13 +27,8 @@ class AllCNNC(Network):
     NeurIPS 2021.
     """
 
-    def __init__(
-        self,
-        num_classes: int,
-        in_channels: int = 3,
-        make_norm: NormFactory = nn.BatchNorm2d,
-        make_head: HeadFactory = LinearHead,
-    ) -> None:
+    @head_last
+    def __init__(self, in_channels: int, make_norm: NormFactory) -> None:
         super().__init__()
 
         def layers(*convs: nn.Conv2d) -> nn.Sequential:
@@ -44,5 +39,3 @@ class AllCNNC(Network):
         self.stage2 = layers(conv3x3(96, 192), conv3x3(192, 192), conv3x3(192, 192, stride=2))
         self.stage3 = layers(conv3x3(192, 192), conv1x1(192, 192))
         self.feature_dim = 192
-        kaiming_(self)
-        self.head = make_head(self.feature_dim, num_classes)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from torch import nn
-
 from ...core import checks, register
-from .._base import MOST_CHANNELS, HeadFactory, Network, NormFactory, kaiming_
-from ..heads.linear import LinearHead
+from .._base import MOST_CHANNELS, Network, NormFactory
 from .blocks import conv3x3, conv_norm_relu
+from .head_last import head_last
 
 
 @register("cnn_small", kind="model")
@@ -27,14 +25,8 @@ class SmallCNN(Network):
     Reference: none.
     """
 
-    def __init__(
-        self,
-        num_classes: int,
-        in_channels: int = 3,
-        make_norm: NormFactory = nn.BatchNorm2d,
-        make_head: HeadFactory = LinearHead,
-        width: int = 16,
-    ) -> None:
+    @head_last
+    def __init__(self, in_channels: int, make_norm: NormFactory, width: int = 16) -> None:
         super().__init__()
         self.width = checks.whole("width", width, 1, MOST_CHANNELS)
         self.stem = conv_norm_relu(conv3x3(in_channels, width), make_norm)
@@ -42,5 +34,3 @@ class SmallCNN(Network):
         self.stage2 = conv_norm_relu(conv3x3(width, 2 * width, stride=2), make_norm)
         self.stage3 = conv_norm_relu(conv3x3(2 * width, 4 * width, stride=2), make_norm)
         self.feature_dim = 4 * width
-        kaiming_(self)
-        self.head = make_head(self.feature_dim, num_classes)

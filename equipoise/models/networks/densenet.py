@@ -7,9 +7,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ...core import checks, register
-from .._base import MOST_LAYERS, HeadFactory, Network, NormFactory, kaiming_
-from ..heads.linear import LinearHead
+from .._base import MOST_LAYERS, Network, NormFactory
 from .blocks import conv1x1, conv3x3
+from .head_last import head_last
 from .named import named
 
 MOST_GROWTH = 512
@@ -71,15 +71,9 @@ class DenseNet(Network):
     Reference: Huang, Liu, van der Maaten, Weinberger. Densely Connected Convolutional Networks. CVPR 2017.
     """
 
+    @head_last
     def __init__(
-        self,
-        num_classes: int,
-        in_channels: int = 3,
-        make_norm: NormFactory = nn.BatchNorm2d,
-        make_head: HeadFactory = LinearHead,
-        depth: int = 100,
-        growth: int = 12,
-        bottleneck: bool = False,
+        self, in_channels: int, make_norm: NormFactory, depth: int = 100, growth: int = 12, bottleneck: bool = False
     ) -> None:
         super().__init__()
         self.growth = checks.whole("growth", growth, 1, MOST_GROWTH)
@@ -104,8 +98,6 @@ class DenseNet(Network):
         self.stage2, channels = transition_and_block(first.out_channels)
         self.stage3, self.feature_dim = transition_and_block(channels)
         self.norm = make_norm(self.feature_dim)
-        kaiming_(self)
-        self.head = make_head(self.feature_dim, num_classes)
 
     def features_of(self, feature_map: Tensor) -> Tensor:
         return F.relu(self.norm(feature_map)).mean((2, 3))

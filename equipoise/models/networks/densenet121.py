@@ -6,10 +6,10 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ...core import checks, register
-from .._base import HeadFactory, Network, NormFactory, kaiming_
-from ..heads.linear import LinearHead
+from .._base import Network, NormFactory
 from .blocks import conv1x1, conv3x3
 from .densenet import DenseBlock, NormReluConv
+from .head_last import head_last
 from .resnet import STEMS, stem_of
 
 LAYERS, GROWTH, START = (6, 12, 24, 16), 32, 64
@@ -38,14 +38,8 @@ class DenseNet121(Network):
 
     stages = ("stem", "stage1", "stage2", "stage3", "stage4")
 
-    def __init__(
-        self,
-        num_classes: int,
-        in_channels: int = 3,
-        make_norm: NormFactory = nn.BatchNorm2d,
-        make_head: HeadFactory = LinearHead,
-        stem: str = "cifar",
-    ) -> None:
+    @head_last
+    def __init__(self, in_channels: int, make_norm: NormFactory, stem: str = "cifar") -> None:
         super().__init__()
         plain = checks.one_of("stem", stem, STEMS) == "cifar"
         self.stem = conv3x3(in_channels, START) if plain else stem_of(stem, in_channels, make_norm)
@@ -61,8 +55,6 @@ class DenseNet121(Network):
         self.stage1, self.stage2, self.stage3, self.stage4 = stages
         self.feature_dim = channels
         self.norm = make_norm(channels)
-        kaiming_(self)
-        self.head = make_head(channels, num_classes)
 
     def features_of(self, feature_map: Tensor) -> Tensor:
         return F.relu(self.norm(feature_map)).mean((2, 3))

@@ -5,9 +5,9 @@ from __future__ import annotations
 from torch import Tensor, nn
 
 from ...core import checks, register
-from .._base import HeadFactory, Network, NormFactory, kaiming_
-from ..heads.linear import LinearHead
+from .._base import Network, NormFactory
 from .blocks import conv1x1, conv3x3, conv_norm, depthwise3x3
+from .head_last import head_last
 
 EXPANSION = 6
 LAST_CHANNELS = 1280
@@ -69,14 +69,8 @@ class MobileNetV2(Network):
 
     stages = ("stem", "stage1", "stage2", "stage3", "stage4")
 
-    def __init__(
-        self,
-        num_classes: int,
-        in_channels: int = 3,
-        make_norm: NormFactory = nn.BatchNorm2d,
-        make_head: HeadFactory = LinearHead,
-        width: float = 1.0,
-    ) -> None:
+    @head_last
+    def __init__(self, in_channels: int, make_norm: NormFactory, width: float = 1.0) -> None:
         super().__init__()
         self.width = checks.between("width", width, 0.05, 10)
         channels = scaled(32, width)
@@ -92,5 +86,3 @@ class MobileNetV2(Network):
         self.feature_dim = scaled(LAST_CHANNELS, max(1.0, width))
         stages[-1].append(conv_norm_relu6(conv1x1(channels, self.feature_dim), make_norm))
         self.stage1, self.stage2, self.stage3, self.stage4 = stages
-        kaiming_(self)
-        self.head = make_head(self.feature_dim, num_classes)

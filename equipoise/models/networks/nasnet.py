@@ -9,9 +9,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ...core import checks, register
-from .._base import MOST_CHANNELS, HeadFactory, Network, NormFactory, kaiming_
-from ..heads.linear import LinearHead
+from .._base import MOST_CHANNELS, Network, NormFactory
 from .blocks import conv1x1, conv3x3, conv_norm
+from .head_last import head_last
 from .named import named
 
 MOST_REPEATS = 100
@@ -172,15 +172,8 @@ class NASNetA(Network):
     2018.
     """
 
-    def __init__(
-        self,
-        num_classes: int,
-        in_channels: int = 3,
-        make_norm: NormFactory = nn.BatchNorm2d,
-        make_head: HeadFactory = LinearHead,
-        repeats: int = 4,
-        filters: int = 44,
-    ) -> None:
+    @head_last
+    def __init__(self, in_channels: int, make_norm: NormFactory, repeats: int = 4, filters: int = 44) -> None:
         super().__init__()
         self.repeats = checks.whole("repeats", repeats, 2, MOST_REPEATS)
         self.filters = checks.whole("filters", filters, 1, MOST_CHANNELS // 24)
@@ -189,8 +182,6 @@ class NASNetA(Network):
         self.stage2 = Cells(self.stage1.out_channels, 2 * filters, repeats, "middle", make_norm)
         self.stage3 = Cells(self.stage2.out_channels, 4 * filters, repeats, "last", make_norm)
         self.feature_dim = self.stage3.out_channels
-        kaiming_(self)
-        self.head = make_head(self.feature_dim, num_classes)
 
 
 nasnet_a_n4 = named(

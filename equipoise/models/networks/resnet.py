@@ -7,9 +7,9 @@ from functools import partial
 from torch import nn
 
 from ...core import checks, register
-from .._base import MOST_CHANNELS, HeadFactory, Network, NormFactory, kaiming_
-from ..heads.linear import LinearHead
+from .._base import MOST_CHANNELS, Network, NormFactory
 from .blocks import BasicBlock, Block, Bottleneck, conv3x3, conv_norm_relu, stack, zero_last_gamma_
+from .head_last import head_last
 from .named import named
 
 STEMS = ("imagenet", "cifar")
@@ -33,14 +33,7 @@ class FourStages(Network):
     stages = ("stem", "stage1", "stage2", "stage3", "stage4")
 
     def _build(
-        self,
-        stem: nn.Module,
-        block: Block,
-        blocks: tuple[int, ...],
-        width: int,
-        num_classes: int,
-        make_norm: NormFactory,
-        make_head: HeadFactory,
+        self, stem: nn.Module, block: Block, blocks: tuple[int, ...], width: int, make_norm: NormFactory
     ) -> None:
         self.stem = stem
         self.stage1 = stack(block, blocks[0], 64, width, 1, make_norm)
@@ -48,8 +41,6 @@ class FourStages(Network):
         self.stage3 = stack(block, blocks[2], 2 * width, 4 * width, 2, make_norm)
         self.stage4 = stack(block, blocks[3], 4 * width, 8 * width, 2, make_norm)
         self.feature_dim = 8 * width
-        kaiming_(self)
-        self.head = make_head(self.feature_dim, num_classes)
 
 
 @register("resnet", kind="model", year=2015, arxiv="1512.03385")
@@ -74,12 +65,11 @@ class ResNet(FourStages):
     Noordhuis, Wesolowski, Kyrola, Tulloch, Jia, He. Accurate, Large Minibatch SGD: Training ImageNet in 1 Hour. 2017.
     """
 
+    @head_last
     def __init__(
         self,
-        num_classes: int,
-        in_channels: int = 3,
-        make_norm: NormFactory = nn.BatchNorm2d,
-        make_head: HeadFactory = LinearHead,
+        in_channels: int,
+        make_norm: NormFactory,
         depth: int = 50,
         stem: str = "imagenet",
         zero_gamma: bool = False,
@@ -91,7 +81,7 @@ class ResNet(FourStages):
         self.depth, self.zero_gamma = depth, checks.truth("zero_gamma", zero_gamma)
         block, width = (BasicBlock, 64) if depth in BASIC else (Bottleneck, 256)
         first = stem_of(stem, in_channels, make_norm)
-        self._build(first, block, layouts[depth], width, num_classes, make_norm, make_head)
+        self._build(first, block, layouts[depth], width, make_norm)
         if zero_gamma:
             zero_last_gamma_(self)
 
@@ -116,12 +106,11 @@ class ResNeXt(FourStages):
     Reference: Xie, Girshick, Dollár, Tu, He. Aggregated Residual Transformations for Deep Neural Networks. CVPR 2017.
     """
 
+    @head_last
     def __init__(
         self,
-        num_classes: int,
-        in_channels: int = 3,
-        make_norm: NormFactory = nn.BatchNorm2d,
-        make_head: HeadFactory = LinearHead,
+        in_channels: int,
+        make_norm: NormFactory,
         depth: int = 50,
         groups: int = 32,
         group_width: int = 4,
@@ -136,7 +125,7 @@ class ResNeXt(FourStages):
         self.depth, self.zero_gamma = depth, checks.truth("zero_gamma", zero_gamma)
         block = partial(Bottleneck, groups=groups, inner_share=groups * group_width / 256)
         first = stem_of(stem, in_channels, make_norm)
-        self._build(first, block, BOTTLENECK[depth], 256, num_classes, make_norm, make_head)
+        self._build(first, block, BOTTLENECK[depth], 256, make_norm)
         if zero_gamma:
             zero_last_gamma_(self)
 

@@ -6,9 +6,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ...core import register
-from .._base import HeadFactory, Network, NormFactory, kaiming_
-from ..heads.linear import LinearHead
+from .._base import Network, NormFactory
 from .blocks import conv3x3, projection
+from .head_last import head_last
 
 
 class PooledBlock(nn.Module):
@@ -44,13 +44,8 @@ class ResNet12(Network):
 
     stages = ("stem", "stage1", "stage2", "stage3", "stage4")
 
-    def __init__(
-        self,
-        num_classes: int,
-        in_channels: int = 3,
-        make_norm: NormFactory = nn.BatchNorm2d,
-        make_head: HeadFactory = LinearHead,
-    ) -> None:
+    @head_last
+    def __init__(self, in_channels: int, make_norm: NormFactory) -> None:
         super().__init__()
         self.stem = nn.Identity()
         self.stage1 = PooledBlock(in_channels, 64, make_norm)
@@ -58,5 +53,3 @@ class ResNet12(Network):
         self.stage3 = PooledBlock(160, 320, make_norm)
         self.stage4 = PooledBlock(320, 640, make_norm)
         self.feature_dim = 640
-        kaiming_(self)
-        self.head = make_head(self.feature_dim, num_classes)

@@ -6,9 +6,9 @@ import torch
 from torch import Tensor, nn
 
 from ...core import checks, register
-from .._base import HeadFactory, Network, NormFactory, kaiming_
-from ..heads.linear import LinearHead
+from .._base import Network, NormFactory
 from .blocks import conv1x1, conv3x3, conv_norm, conv_norm_relu, depthwise3x3
+from .head_last import head_last
 from .named import named
 
 # width -> channels of the three stages and of the last convolution
@@ -72,14 +72,8 @@ class ShuffleNetV2(Network):
     2018.
     """
 
-    def __init__(
-        self,
-        num_classes: int,
-        in_channels: int = 3,
-        make_norm: NormFactory = nn.BatchNorm2d,
-        make_head: HeadFactory = LinearHead,
-        width: float = 1.0,
-    ) -> None:
+    @head_last
+    def __init__(self, in_channels: int, make_norm: NormFactory, width: float = 1.0) -> None:
         super().__init__()
         if checks.number("width", width) not in CHANNELS:
             raise ValueError(f"width must be one of {', '.join(map(str, CHANNELS))}, not {width}")
@@ -94,8 +88,6 @@ class ShuffleNetV2(Network):
         self.stage1 = stage(4, 24, first)
         self.stage2 = stage(8, first, second)
         self.stage3 = stage(4, second, third).append(conv_norm_relu(conv1x1(third, self.feature_dim), make_norm))
-        kaiming_(self)
-        self.head = make_head(self.feature_dim, num_classes)
 
 
 shufflenet_v2_x0_5 = named(

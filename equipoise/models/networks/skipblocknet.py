@@ -8,9 +8,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ...core import checks, register
-from .._base import HeadFactory, Network, NormFactory, kaiming_
-from ..heads.linear import LinearHead
+from .._base import Network, NormFactory
 from .blocks import conv1x1, conv3x3, conv_norm, conv_norm_relu
+from .head_last import head_last
 from .mobilenet_v2 import scaled
 
 STEM_CHANNELS = 16
@@ -125,14 +125,8 @@ class SkipblockNet(Network):
 
     stages = ("stem", "stage1", "stage2", "stage3", "stage4")
 
-    def __init__(
-        self,
-        num_classes: int,
-        in_channels: int = 3,
-        make_norm: NormFactory = nn.BatchNorm2d,
-        make_head: HeadFactory = LinearHead,
-        width: float = 1.0,
-    ) -> None:
+    @head_last
+    def __init__(self, in_channels: int, make_norm: NormFactory, width: float = 1.0) -> None:
         super().__init__()
         self.width = checks.between("width", width, 0.05, 10)
         start = channels = scaled(STEM_CHANNELS, width)
@@ -157,8 +151,6 @@ class SkipblockNet(Network):
         )
         self.feature_dim = scaled(FEATURES, max(1.0, width))
         self.last = nn.Linear(block.inner, self.feature_dim)
-        kaiming_(self)
-        self.head = make_head(self.feature_dim, num_classes)
 
     def feature_map_of(self, x: Tensor) -> Tensor:
         first = self.stem(x)

@@ -6,9 +6,9 @@ import torch
 from torch import Tensor, nn
 
 from ...core import checks, register
-from .._base import HeadFactory, Network, NormFactory, kaiming_
-from ..heads.linear import LinearHead
+from .._base import Network, NormFactory
 from .blocks import conv1x1, conv3x3, conv_norm_relu
+from .head_last import head_last
 
 
 class Fire(nn.Module):
@@ -48,14 +48,8 @@ class SqueezeNet(Network):
     parameters and <0.5MB model size. 2016.
     """
 
-    def __init__(
-        self,
-        num_classes: int,
-        in_channels: int = 3,
-        make_norm: NormFactory = nn.BatchNorm2d,
-        make_head: HeadFactory = LinearHead,
-        bypass: bool = False,
-    ) -> None:
+    @head_last
+    def __init__(self, in_channels: int, make_norm: NormFactory, bypass: bool = False) -> None:
         super().__init__()
         self.bypass = checks.truth("bypass", bypass)
 
@@ -71,5 +65,3 @@ class SqueezeNet(Network):
         self.stage2 = pooled_fires(256, 256, 384, 384, 512)
         self.stage3 = pooled_fires(512, 512)
         self.feature_dim = 512
-        kaiming_(self)
-        self.head = make_head(self.feature_dim, num_classes)

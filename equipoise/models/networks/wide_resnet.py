@@ -6,9 +6,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ...core import checks, register
-from .._base import MOST_CHANNELS, MOST_LAYERS, HeadFactory, Network, NormFactory, kaiming_
-from ..heads.linear import LinearHead
+from .._base import MOST_CHANNELS, MOST_LAYERS, Network, NormFactory
 from .blocks import conv1x1, conv3x3, stack
+from .head_last import head_last
 from .named import named
 
 
@@ -45,15 +45,8 @@ class WideResNet(Network):
     Reference: Zagoruyko, Komodakis. Wide Residual Networks. BMVC 2016.
     """
 
-    def __init__(
-        self,
-        num_classes: int,
-        in_channels: int = 3,
-        make_norm: NormFactory = nn.BatchNorm2d,
-        make_head: HeadFactory = LinearHead,
-        depth: int = 16,
-        widen: int = 8,
-    ) -> None:
+    @head_last
+    def __init__(self, in_channels: int, make_norm: NormFactory, depth: int = 16, widen: int = 8) -> None:
         super().__init__()
         self.depth = checks.whole("depth", depth, 10, MOST_LAYERS)
         self.widen = checks.whole("widen", widen, 1, MOST_CHANNELS // 64)
@@ -66,8 +59,6 @@ class WideResNet(Network):
         self.stage2 = stack(PreactBlock, blocks, width, 2 * width, 2, make_norm)
         self.stage3 = stack(PreactBlock, blocks, 2 * width, 4 * width, 2, make_norm)
         self.stage3.extend([make_norm(self.feature_dim), nn.ReLU()])  # what the blocks leave is not activated yet
-        kaiming_(self)
-        self.head = make_head(self.feature_dim, num_classes)
 
 
 wrn_16_8 = named(
