@@ -12,22 +12,16 @@ import argparse
 import numpy as np
 import torch
 
-from equipoise.imbalance import (
-    ClassBalancedSampler,
-    DistributedWeightedSampler,
-    ProgressiveSampler,
-    TargetRatioSampler,
-    UniformSampler,
-)
+from equipoise import imbalance
 
 LABELS = torch.tensor([0] * 40 + [1] * 13 + [2] * 6 + [3])
 N = len(LABELS)
 SAMPLERS = {
-    "uniform": UniformSampler,
-    "class_balanced": ClassBalancedSampler,
-    "target_ratio": TargetRatioSampler,
-    "progressive": lambda labels, **options: ProgressiveSampler(labels, epochs=10, **options),
-    "weighted": lambda labels, **options: DistributedWeightedSampler.to_ratio(labels, 3.0, **options),
+    "uniform": imbalance.UniformSampler,
+    "class_balanced": imbalance.ClassBalancedSampler,
+    "target_ratio": imbalance.TargetRatioSampler,
+    "progressive": lambda labels, **options: imbalance.ProgressiveSampler(labels, epochs=10, **options),
+    "weighted": lambda labels, **options: imbalance.DistributedWeightedSampler.to_ratio(labels, 3.0, **options),
 }
 
 

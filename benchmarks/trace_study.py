@@ -19,11 +19,8 @@ STUDY = """
 question = "Which way does a study go?"
 baseline = "plain"
 seeds = 1
-[task]
-name = "digits"
-[base]
-model = "cnn_small"
-epochs = 1
+task = {name = "digits"}
+base = {model = "cnn_small", epochs = 1}
 [methods.plain]
 [methods.focal]
 loss = "focal"

@@ -15,15 +15,8 @@ STUDY = """
 question = "?"
 baseline = "plain"
 seeds = 2
-[task]
-name = "blobs"
-imbalance = "long_tailed"
-ratio = 10
-n_max = 60
-[base]
-model = "cnn_small(width=4)"
-epochs = 2
-batch_size = 16
+task = {name = "blobs", imbalance = "long_tailed", ratio = 10, n_max = 60}
+base = {model = "cnn_small(width=4)", epochs = 2, batch_size = 16}
 [methods.plain]
 [methods.focal]
 loss = "focal"

@@ -14,15 +14,8 @@ name = "plugin"
 question = "Does a plugin's loss train?"
 baseline = "plain"
 seeds = [0, 1]
-
-[task]
-name = "digits"
-imbalance = "long_tailed"
-ratio = 20
-
-[base]
-model = "cnn_small"
-epochs = 1
+task = {name = "digits", imbalance = "long_tailed", ratio = 20}
+base = {model = "cnn_small", epochs = 1}
 
 [methods.plain]
 

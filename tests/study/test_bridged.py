@@ -33,14 +33,8 @@ def create_model(name, num_classes, in_chans, pretrained=False):
 STUDY = """
 baseline = "plain"
 seeds = 1
-[task]
-name = "digits"
-imbalance = "long_tailed"
-ratio = 10
-n_max = 40
-[base]
-model = "timm/small"
-epochs = 2
+task = {name = "digits", imbalance = "long_tailed", ratio = 10, n_max = 40}
+base = {model = "timm/small", epochs = 2}
 [methods.plain]
 [methods.pretrained]
 model = "timm/small(pretrained=True)"

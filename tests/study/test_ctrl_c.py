@@ -13,13 +13,8 @@ STUDY = """
 question = "?"
 baseline = "plain"
 seeds = 2
-[task]
-name = "blobs"
-n_max = 60
-[base]
-model = "cnn_small(width=4)"
-epochs = 3000
-batch_size = 16
+task = {name = "blobs", n_max = 60}
+base = {model = "cnn_small(width=4)", epochs = 3000, batch_size = 16}
 [methods.plain]
 [methods.focal]
 loss = "focal"

@@ -17,14 +17,8 @@ question = "Does it learn?"
 baseline = "plain"
 seeds = 2
 priority = "natural"
-[task]
-name = "blobs"
-n_max = 40
-valid = 0.2
-[base]
-model = "cnn_small(width=4)"
-epochs = 2
-batch_size = 16
+task = {name = "blobs", n_max = 40, valid = 0.2}
+base = {model = "cnn_small(width=4)", epochs = 2, batch_size = 16}
 [methods.plain]
 [methods.still]
 lr = 1e-9

@@ -14,13 +14,8 @@ STUDY = """
 question = "Does a killed study end as one never killed?"
 baseline = "plain"
 seeds = 2
-[task]
-name = "digits"
-imbalance = "long_tailed"
-ratio = 20
-[base]
-model = "cnn_small"
-epochs = 10
+task = {name = "digits", imbalance = "long_tailed", ratio = 20}
+base = {model = "cnn_small", epochs = 10}
 [methods.plain]
 [methods.class_balanced]
 weighting = "effective_number(beta=0.999)"

@@ -10,14 +10,8 @@ import pytest
 STUDY = """
 baseline = "plain"
 seeds = 1
-[task]
-name = "blobs"
-n_max = 40
-valid = 0.2
-[base]
-model = "cnn_small(width=4)"
-epochs = 1
-batch_size = 8
+task = {name = "blobs", n_max = 40, valid = 0.2}
+base = {model = "cnn_small(width=4)", epochs = 1, batch_size = 8}
 [tune]
 trials = 2
 seeds = 1
@@ -44,7 +38,7 @@ def test_a_folder_of_images_is_tuned_and_its_study_can_be_run(tmp_path):
         for i in range(count):
             pixels = draw.integers(0, 255, (9, 9, 3), dtype=np.uint8)
             image.fromarray(pixels).save(tmp_path / "photos" / name / f"{i}.png")
-    text = STUDY.replace('name = "blobs"\nn_max = 40', """name = "folder(path='photos', size=8)\"""")
+    text = STUDY.replace('name = "blobs", n_max = 40', """name = "folder(path='photos', size=8)\"""")
     (tmp_path / "asked.toml").write_text(text)
     done = equipoise("tune", "asked.toml", "--workers", 1, "--sampler", "grid", cwd=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr

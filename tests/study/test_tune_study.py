@@ -8,12 +8,11 @@ import signal
 import subprocess
 import sys
 import time
-from collections import Counter, deque
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-import torch
 from typer.testing import CliRunner
 
 from equipoise.cli import app
@@ -22,24 +21,17 @@ from equipoise.store import Store
 from equipoise.store.underway import waiting_curves
 from equipoise.study import How, Listener, Study, tune_study, write_outcome
 from equipoise.study.run.job import Job, do
-from equipoise.study.run.workers import Event
 from equipoise.study.tune import tune as driver
 from equipoise.train import Mistakes
 
-CPU = torch.device("cpu")
+from .programs.in_this_process import CPU, InThisProcess
+
 STUDY = """
 question = "Does each method get the same?"
 baseline = "plain"
 seeds = 2
-[task]
-name = "digits"
-imbalance = "step"
-ratio = 5
-n_max = 20
-valid = 0.1
-[base]
-model = "cnn_small(width=4)"
-epochs = 2
+task = {name = "digits", imbalance = "step", ratio = 5, n_max = 20, valid = 0.1}
+base = {model = "cnn_small(width=4)", epochs = 2}
 [tune]
 trials = 5
 seeds = 2
@@ -51,23 +43,11 @@ posthoc = "logit_adjust(tau=1.0)"
 """
 
 
-class InThisProcess:
-    """Stands for the pool of workers: does the jobs here, one after the other."""
+class Noting(InThisProcess):
+    """Writes down what is trained."""
 
-    stop_words = "nothing is under way"
-
-    def __init__(self, jobs, store, how):
-        self.waiting, self.store, self.stopping = deque(jobs), store, False
-
-    def add(self, jobs):
-        self.waiting.extend(jobs)
-
-    def events(self):
-        while self.waiting:
-            job = self.waiting.popleft()
-            done.append(job.training.key)
-            do(job, self.store, How(CPU), lambda epoch, curves: None, lambda: False)
-            yield Event("done", job, 0)
+    def starting(self, job):
+        done.append(job.training.key)
 
 
 done: list[str] = []
@@ -86,7 +66,7 @@ def read(tmp_path):
 
 @pytest.fixture
 def tune(monkeypatch):
-    monkeypatch.setattr(driver, "Workers", InThisProcess)
+    monkeypatch.setattr(driver, "Workers", Noting)
     done.clear()
 
     def run(study, folder):
@@ -270,7 +250,7 @@ def table(out: Path) -> list[dict[str, str]]:
 
 
 def test_ctrl_c_ends_cleanly_and_says_how_to_go_on(read, tune, tmp_path, monkeypatch):
-    class Stopping(InThisProcess):
+    class Stopping(Noting):
         def events(self):
             yield next(super().events())
             os.kill(os.getpid(), signal.SIGINT)
@@ -283,7 +263,7 @@ def test_ctrl_c_ends_cleanly_and_says_how_to_go_on(read, tune, tmp_path, monkeyp
     monkeypatch.setattr(driver, "Workers", Stopping)
     ended = CliRunner().invoke(app, asked)
     assert ended.exit_code == 130 and "goes on from here" in ended.output, ended.output
-    monkeypatch.setattr(driver, "Workers", InThisProcess)
+    monkeypatch.setattr(driver, "Workers", Noting)
     ended = CliRunner().invoke(app, asked)
     assert ended.exit_code == 0 and "Tuned study:" in ended.output, ended.output
     wrong = CliRunner().invoke(app, [*asked, "--sampler", "tpr"])

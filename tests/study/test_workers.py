@@ -32,13 +32,8 @@ STUDY = """
 question = "Does one bad method spoil the others?"
 baseline = "plain"
 seeds = 1
-[task]
-name = "blobs"
-n_max = 60
-[base]
-model = "cnn_small(width=4)"
-epochs = 2
-batch_size = 16
+task = {name = "blobs", n_max = 60}
+base = {model = "cnn_small(width=4)", epochs = 2, batch_size = 16}
 [methods.plain]
 """
 

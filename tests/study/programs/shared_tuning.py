@@ -8,24 +8,21 @@ import os
 import signal
 import sys
 import time
-from collections import deque
 from multiprocessing import get_context
 from pathlib import Path
 
 import psycopg  # noqa: F401  # what all need is imported before they are forked
 import sqlalchemy.dialects.postgresql.psycopg  # noqa: F401
 import torch
+from in_this_process import CPU, InThisProcess
 
 import equipoise.study.tune.sampled  # noqa: F401
 from equipoise.data import load_task
 from equipoise.store import Store
 from equipoise.study import How, Listener, Study, tune_study
-from equipoise.study.run.job import do
-from equipoise.study.run.workers import Event
 from equipoise.study.tune import tune as driver
 
 PROCESSES, KILLED = 8, 3
-CPU = torch.device("cpu")
 STUDY = {
     "baseline": "plain",
     "seeds": 1,
@@ -36,32 +33,21 @@ STUDY = {
 }
 
 
-class InThisProcess:
-    """Stands for the pool of workers: does the jobs here, one after the other, and notes which."""
+class Mortal(InThisProcess):
+    """May be killed at its first job, which it notes."""
 
-    stop_words = "nothing is under way"
     mortal = False
 
-    def __init__(self, jobs, store, how):
-        self.waiting, self.store, self.stopping = deque(jobs), store, False
-
-    def add(self, jobs):
-        self.waiting.extend(jobs)
-
-    def events(self):
-        while self.waiting:
-            job = self.waiting.popleft()
-            time.sleep(0.02)  # so that others have their turn
-            if self.mortal:
-                (self.store.path / "killed").write_text(job.training.key)
-                os.kill(os.getpid(), signal.SIGKILL)
-            do(job, self.store, How(CPU), lambda epoch, curves: None, lambda: False)
-            yield Event("done", job, 0)
+    def starting(self, job):
+        time.sleep(0.02)  # so that others have their turn
+        if self.mortal:
+            (self.store.path / "killed").write_text(job.training.key)
+            os.kill(os.getpid(), signal.SIGKILL)
 
 
 def tune(folder, url=None, *, mortal=False):
     torch.set_num_threads(1)
-    driver.Workers, InThisProcess.mortal = InThisProcess, mortal
+    driver.Workers, Mortal.mortal = Mortal, mortal
     outcome = tune_study(Study.from_dict(STUDY), Store(folder), How(CPU), Listener(), url)
     found = {m.name: [[t.recipe.key, t.score.value, t.pruned] for t in m.trials] for m in outcome.methods}
     (folder / "outcome.json").write_text(json.dumps(found))
