@@ -15,6 +15,25 @@ from torch import Tensor
 from ..core.files import cache_folder, sealed, unsealed, write_whole
 
 OPTIONS = ("--std=c++17",)
+FIRST_EARLY = (9, 0)  # compute capability from which on a kernel may start before the one before it has ended
+_EARLY = 6  # CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
+
+
+class _Attribute(ctypes.Structure):
+    """CUlaunchAttribute of cuda.h."""
+
+    _fields_ = (("id", ctypes.c_int), ("_pad", ctypes.c_int), ("value", ctypes.c_int), ("_rest", ctypes.c_char * 60))
+
+
+class _Launch(ctypes.Structure):
+    """CUlaunchConfig of cuda.h."""
+
+    _fields_ = (
+        *((name, ctypes.c_uint) for name in ("grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z", "shared")),
+        ("stream", ctypes.c_void_p),
+        ("attributes", ctypes.POINTER(_Attribute)),
+        ("count", ctypes.c_uint),
+    )
 
 
 class CannotCompile(RuntimeError):
@@ -27,6 +46,7 @@ class Program:
     def __init__(self, source: Path, names: Sequence[str], device: torch.device) -> None:
         major, minor = torch.cuda.get_device_capability(device)
         code, symbols = _compiled(source.read_bytes(), tuple(names), f"sm_{major}{minor}")
+        self._may_be_early = (major, minor) >= FIRST_EARLY
         self._driver = ctypes.CDLL("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")
         module = ctypes.c_void_p()
         with torch.cuda.device(device):
@@ -39,14 +59,19 @@ class Program:
         self._check(self._driver.cuModuleGetFunction(ctypes.byref(kernel), module, symbol))
         return kernel
 
-    def launch(self, name: str, grid: tuple[int, ...], threads: int, *arguments: object) -> None:
-        """On the current stream; tensors are handed over as pointers, whole numbers as int, the rest as it is."""
+    def launch(self, name: str, grid: tuple[int, ...], threads: int, *arguments: object, early: bool = False) -> None:
+        """On the current stream; tensors are handed over as pointers, whole numbers as int, the rest as it is.
+
+        `early`: its thread blocks may be set up while the kernel before it on this stream still runs. It must wait for
+        that one's end by itself (`griddepcontrol.wait`) before it reads or writes memory.
+        """
         values = [_argument(value) for value in arguments]
         pointers = (ctypes.c_void_p * len(values))(*(ctypes.addressof(value) for value in values))
-        stream = ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)
-        blocks = (*grid, 1, 1)[:3]
-        result = self._driver.cuLaunchKernel(self._kernels[name], *blocks, threads, 1, 1, 0, stream, pointers, None)
-        self._check(result)
+        stream = torch.cuda.current_stream().cuda_stream
+        attribute = _Attribute(_EARLY, 0, 1)
+        count = 1 if early and self._may_be_early else 0
+        launch = _Launch(*(*grid, 1, 1)[:3], threads, 1, 1, 0, stream, ctypes.pointer(attribute), count)
+        self._check(self._driver.cuLaunchKernelEx(ctypes.byref(launch), self._kernels[name], pointers, None))
 
     def _check(self, result: int) -> None:
         if result:

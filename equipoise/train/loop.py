@@ -149,7 +149,10 @@ class Run:
 
     def parts(self) -> Iterator[Batch]:
         """The next batch, as the network takes it: whole, or in the parts that the plan accumulates gradients over."""
-        index, place = self.next_index()  # imbalance: which samples
+        return self.parts_of(*self.next_index())  # imbalance: which samples
+
+    def parts_of(self, index: Tensor, place: Tensor) -> Iterator[Batch]:
+        """The batch of the samples at `index`, which are at `place` in the order of the epoch."""
         images = self.augment_rest(self.feed(index, place), self.streams["augment"])  # data
         labels = self.task.train.labels[index]
         for part, target in zip(images.chunk(self.plan.accumulate), labels.chunk(self.plan.accumulate), strict=True):
@@ -164,11 +167,17 @@ class Run:
 
     def update(self, loss: Tensor) -> None:
         """Move the weights, and count."""
+        self.move_weights()
+        self.count(loss)
+
+    def move_weights(self) -> None:
+        """By the gradients that the parameters have."""
         pull_towards_one(self.optimizer.param_groups)  # where the plan lets γ decay to 1
         self.optimizer.step()
         for parameter in self.trained:
             parameter.grad = None
-        self._count(loss)
+        if self.average is not None:
+            self.average.update()
 
     @property
     def lr(self) -> Tensor:
@@ -219,13 +228,12 @@ class Run:
         return torch.autocast(self.device.type, torch.bfloat16)
 
     @torch.no_grad()
-    def _count(self, loss: Tensor) -> None:
+    def count(self, loss: Tensor) -> None:
+        """One more step, of this loss."""
         first_bad = (self.bad_step < 0) & (loss - loss != 0)  # of two like numbers that are not finite it is NaN
         self.bad_step.copy_(torch.where(first_bad, self.done, self.bad_step))
         self.loss_sum += loss
         self.done += 1
-        if self.average is not None:
-            self.average.update()
 
     def compile(self) -> None:
         """Let PyTorch fuse each stage of the network; worth its start-up time on a GPU and for long studies."""
@@ -285,12 +293,17 @@ class Run:
     # -- checkpoints -------------------------------------------------------------------------------------------------
 
     def state_dict(self) -> dict[str, Any]:
-        # a pack may hold the weights of several networks in one tensor, which would be saved whole
+        # a pack may hold what several runs have in one tensor, which would be saved whole
         network = {name: value.clone() for name, value in self.network.state_dict().items()}
+        optimizer = self.optimizer.state_dict()
+        optimizer["state"] = {
+            number: {name: value.clone() if isinstance(value, Tensor) else value for name, value in state.items()}
+            for number, state in optimizer["state"].items()
+        }
         return {
             "network": network,
             "average": self.average and self.average.network.state_dict(),
-            "optimizer": self.optimizer.state_dict(),
+            "optimizer": optimizer,
             "objective": self.objective.state_dict(),
             "procedure": self.procedure and self.procedure.state_dict(),
             "streams": self.streams.state_dict(),
@@ -303,8 +316,7 @@ class Run:
         if self.average is not None:
             self.average.network.load_state_dict(state["average"])
         self.optimizer.load_state_dict(state["optimizer"])
-        for group, rate in zip(self.optimizer.param_groups, self.rate.of_groups, strict=True):
-            group["lr"] = rate  # loading put a copy there, which no step would move
+        self.rate.show(self.optimizer)  # loading put a copy there, which no step would move
         self.objective.load_state_dict(state["objective"])
         if self.procedure is not None:
             self.procedure.load_state_dict(state["procedure"])

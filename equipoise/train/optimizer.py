@@ -21,14 +21,15 @@ def make_optimizer(network: Network, plan: Plan, device: torch.device) -> tuple[
         groups = [{**group, "params": [p for p in group["params"] if p.requires_grad]} for group in groups]
     groups = _by_depth(groups, network, plan.layer_decay)
     rates = Rates([group.pop("factor") for group in groups], device)
-    for group, rate in zip(groups, rates.of_groups, strict=True):
-        group["lr"] = rate
+    optimizer: torch.optim.Optimizer
     if plan.optimizer == "adamw":
         in_graphs = device.type == "cuda"
         betas = (plan.momentum, 0.999)
-        return torch.optim.AdamW(groups, lr=rates.base, betas=betas, fused=True, capturable=in_graphs), rates
-    sgd = torch.optim.SGD(groups, lr=rates.base, momentum=plan.momentum, nesterov=plan.nesterov, fused=True)
-    return sgd, rates
+        optimizer = torch.optim.AdamW(groups, lr=rates.base, betas=betas, fused=True, capturable=in_graphs)
+    else:
+        optimizer = torch.optim.SGD(groups, lr=rates.base, momentum=plan.momentum, nesterov=plan.nesterov, fused=True)
+    rates.show(optimizer)
+    return optimizer, rates
 
 
 class Rates:
@@ -39,10 +40,10 @@ class Rates:
         self.factors = torch.tensor(factors, dtype=torch.float32, device=device)
         self.values = torch.zeros_like(self.factors)
 
-    @property
-    def of_groups(self) -> tuple[Tensor, ...]:
-        """Where the optimizer reads them."""
-        return self.values.unbind()
+    def show(self, optimizer: torch.optim.Optimizer) -> None:
+        """Let the optimizer read them here."""
+        for group, rate in zip(optimizer.param_groups, self.values.unbind(), strict=True):
+            group["lr"] = rate
 
     def set(self, rate: Tensor) -> None:
         self.base.copy_(rate)

@@ -130,16 +130,20 @@ class TestOnGpu:
         (curves,) = fit_pack([Fitting(a_run({"epochs": 6}, task=task), accuracy)])
         assert curves["train_loss"][-1] < curves["train_loss"][0]
 
-    def test_moving_averages_are_those_of_the_plain_way(self, repeatable):
+    @pytest.mark.parametrize("options", [{}, {"ema": 0.9}], ids=str)
+    def test_moving_averages_are_those_of_the_plain_way(self, options, repeatable):
         states = []
         for plain in (True, False):
-            run = a_run({"lr": 1e-9, "warmup": 0})  # the weights stay, so that the maps are the same but for rounding
+            # the weights stay, so that the maps are the same but for rounding
+            run = a_run({"lr": 1e-9, "warmup": 0, **options})
             pack = Pack([run])
             if plain:
                 pack.others, pack.stacks = [run], []
             run.begin_epoch(0)
             pack.steps()
-            states.append({k: v.double() for k, v in run.network.state_dict().items() if "running" in k or "num" in k})
+            states.append(
+                {k: v.double() for k, v in run.evaluated.state_dict().items() if "running" in k or "num" in k}
+            )
         for name, value in states[0].items():
             scale = value.abs().max() + 1e-3
             assert ((states[1][name] - value).abs() <= 0.03 * scale).all(), name

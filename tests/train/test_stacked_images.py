@@ -10,6 +10,7 @@ from torch import Tensor
 
 from equipoise.data import Split, Task
 from equipoise.train import Recipe, Run
+from equipoise.train.stacked.counters import Counters
 from equipoise.train.stacked.images import MovedImages, are_only_moved
 
 BATCH = 7
@@ -30,14 +31,18 @@ class Trunk:
 
     def __init__(self, runs: list[Run], channels: int) -> None:
         self.sources = [run.feed.images.cpu() for run in runs]
+        self.labels = [run.task.train.labels.cpu() for run in runs]
         self.images, self.in_channels, self.device = BATCH, channels, runs[0].device
         self.images_in = torch.zeros(len(runs), BATCH, 32, 32, 4, dtype=torch.bfloat16, device=self.device)
 
-    def move_images(self, of: Tensor, index: Tensor, corner: Tensor, mirrored: Tensor, levels: Tensor) -> None:
-        for run, (_, packed) in enumerate(of.tolist()):
+    def move_images(
+        self, of: Tensor, index: Tensor, corner: Tensor, mirrored: Tensor, levels: Tensor, labels: Tensor
+    ) -> None:
+        for run, (_, _, packed) in enumerate(of.tolist()):
             place, pad = packed % 2**32, packed >> 32
+            labels[place] = self.labels[place][index[place].cpu()].to(self.device)
             for image in range(BATCH):
-                pixels, (top, left) = self.sources[place][index[run, image]], corner[run, :, image].tolist()
+                pixels, (top, left) = self.sources[place][index[place, image]], corner[run, :, image, 0].tolist()
                 framed = torch.zeros(len(pixels), 32 + 2 * pad, 32 + 2 * pad, dtype=torch.uint8)
                 framed[:, pad : pad + 32, pad : pad + 32] = pixels
                 seen = framed[:, top : top + 32, :]
@@ -49,14 +54,15 @@ class Trunk:
 def filled(runs: list[Run], trunk: object) -> tuple[list[Tensor], Tensor]:
     """Labels of each run, and all images, of the second step."""
     place = {id(run): i for i, run in enumerate(runs)}
-    moved = MovedImages(runs, place, trunk)
+    counters = Counters(runs)
+    moved = MovedImages(runs, place, trunk, counters.index)
     for run in runs:
         run.begin_epoch(0)
     for _ in range(2):
+        counters.begin_step()
         labels = [moved.begin(run).target for run in runs]
         moved.fill()
-        for run in runs:
-            run.done += 1
+        counters.end_step([run.loss_sum for run in runs])
     return labels, trunk.images_in
 
 

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from equipoise.train.stacked import trunk as trunk_file
+from equipoise.train.stacked.descent import DescentTable
 from equipoise.train.stacked.trunk import Trunk
 
 
@@ -13,10 +14,11 @@ class Written:
     """In place of a compiled program."""
 
     def __init__(self, source, names, device):
-        self.compiled, self.launched = set(names), []
+        self.compiled, self.launched, self.early = set(names), [], []
 
-    def launch(self, name, grid, threads, *arguments):
+    def launch(self, name, grid, threads, *arguments, early=False):
         self.launched.append(name)
+        self.early.append(early)
         assert all(1 <= size < 2**16 for size in grid[1:]) and grid[0] >= 1 and 32 <= threads <= 1024
 
 
@@ -35,19 +37,24 @@ def no_gpu(monkeypatch):
 
 
 def step(trunk, *, mixed):
-    trunk.move_images(*(torch.zeros(trunk.runs, 2) for _ in range(5)))
+    trunk.move_images(*(torch.zeros(trunk.runs, 2) for _ in range(6)))
     trunk.start()
     maps = [trunk.stem_forward()]
     for number in range(3):
         maps.append(trunk.stage_forward(number, maps[-1]))
     trunk.move_averages()
-    trunk.end_backward(2, maps[-1])
+    trunk.pool()
+    if mixed:
+        trunk.end_backward(2, maps[-1])
+    else:
+        trunk.pooled_backward()
     for number in (2, 1, 0):
         trunk.stage_backward(number, maps[number], into=torch.empty_like(maps[number]) if mixed else None)
         if mixed:
             trunk.end_backward(number - 1, maps[number])
     trunk.stem_backward()
     trunk.finish()
+    trunk.move_weights(DescentTable())
 
 
 @pytest.mark.parametrize("depth", [8, 32])
@@ -60,11 +67,24 @@ def test_what_is_launched_was_compiled(no_gpu, depth, channels):
 
 
 def test_launches_of_a_step_of_resnet32(no_gpu):
-    """The images; the weights; a convolution and its norm 31 times and 16 ends of blocks; the averages; the last
-    block's gradient; 31 times a norm, a gradient of weights and its sum, 30 times that of the input; γ and β."""
+    """The images; the weights; a convolution and its norm 31 times and 16 ends of blocks; the averages; the features;
+    the last block's gradient; 31 times a norm, a gradient of weights and its sum, 30 times that of the input; γ and β;
+    the new weights."""
     trunk = Trunk(32, 3, 8, 2, 1, torch.device("cpu"))
     step(trunk, mixed=False)
-    assert len(trunk.program.launched) == 1 + 1 + 2 * 31 + 16 + 1 + 1 + 3 * 31 + 30 + 1
+    assert len(trunk.program.launched) == 1 + 1 + 2 * 31 + 16 + 1 + 1 + 1 + 3 * 31 + 30 + 1 + 1
+
+
+def test_what_comes_after_others_on_its_stream_does_not_start_early(no_gpu):
+    """The images, the weights, the first layer of each stage, the last gradient, γ and β; gradients of weights, whose
+    stream waits for the other before each of them."""
+    trunk = Trunk(8, 3, 2, 2, 1, torch.device("cpu"))
+    step(trunk, mixed=False)
+    late = [name for name, early in zip(trunk.program.launched, trunk.program.early, strict=True) if not early]
+    assert [name.split("<")[0] for name in late if not name.startswith("weight_gradient")] == [
+        "move_images", "arrange_weights", "convolution", "convolution", "convolution", "gradient_of_end", "add_affine"
+    ]  # fmt: skip
+    assert sum(name.startswith("weight_gradient") for name in late) == len(trunk.layers)
 
 
 def test_memory_has_its_type_whatever_the_default_is(no_gpu):

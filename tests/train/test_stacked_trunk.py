@@ -54,6 +54,7 @@ def trunk(request: pytest.FixtureRequest) -> Iterator[object]:
     for number in range(3):
         maps.append(trunk.stage_forward(number, maps[-1]))
     trunk.move_averages()
+    trunk.pool()
     trunk.after = {name: value.clone() for name, value in trunk.moving.items()}
     trunk.last_gradient = torch.randn_like(maps[-1])
     trunk.end_backward(2, trunk.last_gradient)
@@ -218,6 +219,47 @@ def test_gradients_of_inputs(trunk) -> None:
                 close(wide(behind.gradient[run]), outer * (wide(given[run]) > 0))
                 given, behind = block.map, second
         close(wide(behind.gradient[run]), wide(trunk.last_gradient[run]) * (wide(given[run]) > 0))
+
+
+def test_features_are_means_over_pixels(trunk) -> None:
+    close(trunk.features.double(), trunk.stages[-1][-1].map.double().mean((2, 3)))
+
+
+def test_gradients_of_means_are_those_of_their_pixels(trunk) -> None:
+    last = trunk.stages[-1][-1]
+    before = last.second.gradient.clone()
+    trunk.feature_gradients.normal_()
+    trunk.pooled_backward()
+    expected = (trunk.feature_gradients.double() / 64)[:, :, None, None] * (last.map > 0)
+    assert torch.equal(last.second.gradient.double(), expected)
+    pooled, sums = last.second.gradient.clone(), trunk.sums.clone()
+    trunk.end_backward(2, (trunk.feature_gradients / 64)[:, :, None, None].expand_as(pooled).contiguous())
+    assert torch.equal(last.second.gradient, pooled)
+    assert torch.equal(trunk.sums.nan_to_num(), sums.nan_to_num())
+    last.second.gradient.copy_(before)
+
+
+def test_weights_move_as_sgd_moves_them(trunk) -> None:
+    from equipoise.train.stacked.descent import DescentTable
+    from equipoise.train.stacked.kernels import pointers
+
+    runs, device = trunk.runs, trunk.device
+    parameters, velocities = trunk.parameters.clone(), trunk.velocities.clone()
+    trunk.velocities.normal_()
+    moves, nesterov = torch.arange(runs, device=device) != 1, torch.arange(runs, device=device) == 0
+    rate, momentum = torch.linspace(0.1, 0.3, runs, device=device), torch.linspace(0.5, 0.9, runs, device=device)
+    decay = torch.rand_like(parameters)
+    p, g, v = (t.double() for t in (parameters, trunk.gradients, trunk.velocities))
+    trunk.move_weights(pointers(DescentTable, moves, nesterov, rate, momentum, decay))
+    g = g + decay.double() * p
+    moved = momentum.double()[:, None] * v + g
+    step = torch.where(nesterov[:, None], g + momentum.double()[:, None] * moved, moved)
+    assert torch.equal(trunk.parameters[1], parameters[1])
+    for run in (run for run in range(runs) if run != 1):
+        close(trunk.velocities[run].double(), moved[run], 1e-6)
+        close(trunk.parameters[run].double(), p[run] - rate[run].double() * step[run], 1e-6)
+    trunk.parameters.copy_(parameters)
+    trunk.velocities.copy_(velocities)
 
 
 def transposed(trunk, layer, run: int) -> Tensor:

@@ -71,9 +71,9 @@ def check_switch(name: str, value: Any) -> bool:
     return value
 
 
-def coin(n: int, device: torch.device, generator: torch.Generator | None) -> Tensor:
+def coin(n: int, device: torch.device, generator: torch.Generator | None, out: Tensor | None = None) -> Tensor:
     """True or False for each of n samples (n, 1), with probability 1/2."""
-    return torch.rand(n, 1, device=device, generator=generator) < 0.5
+    return torch.lt(torch.rand(n, 1, device=device, generator=generator), 0.5, out=out)
 
 
 def read_between(

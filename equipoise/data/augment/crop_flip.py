@@ -16,11 +16,16 @@ def crop_flip(images: Tensor, pad: int = 4, flip: bool = True, *, generator: tor
 
 
 def draw_moves(
-    n: int, pad: int, flip: bool, device: torch.device, generator: torch.Generator | None
+    n: int,
+    pad: int,
+    flip: bool,
+    device: torch.device,
+    generator: torch.Generator | None,
+    out: tuple[Tensor | None, Tensor | None] = (None, None),
 ) -> tuple[Tensor, Tensor | None]:
     """Of n images, where in their frames they begin, (2, n, 1): rows, columns; and which are mirrored, (n, 1)."""
-    corner = torch.randint(2 * pad + 1, (2, n, 1), device=device, generator=generator)
-    return corner, coin(n, device, generator) if flip else None
+    corner = torch.randint(2 * pad + 1, (2, n, 1), device=device, generator=generator, out=out[0])
+    return corner, coin(n, device, generator, out[1]) if flip else None
 
 
 def moved(images: Tensor, pad: int, corner: Tensor, mirrored: Tensor | None) -> Tensor:

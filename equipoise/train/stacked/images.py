@@ -21,8 +21,10 @@ def are_only_moved(run: Run) -> bool:
     mixes_images = run.mix is not None and run.mix.site == "input"
     if mixes_images or type(run.augment) is not CropFlip or not isinstance(run.feed, Resident):
         return False
-    images = run.feed.images
-    return isinstance(images, Tensor) and images.dtype == torch.uint8 and images.is_contiguous()
+    images, labels = run.feed.images, run.task.train.labels
+    if not (isinstance(images, Tensor) and images.dtype == torch.uint8 and images.is_contiguous()):
+        return False
+    return labels.dtype == torch.int64 and labels.is_contiguous()
 
 
 def _pixels(run: Run) -> Tensor:
@@ -31,36 +33,38 @@ def _pixels(run: Run) -> Tensor:
 
 
 class MovedImages:
-    """Puts the images of `runs` where the trunk reads them; `place` says where each run is in the pack."""
+    """Puts the images of `runs` where the trunk reads them; `place` says where each run is in the pack.
 
-    def __init__(self, runs: Sequence[Run], place: Mapping[int, int], trunk: Trunk) -> None:
+    `index` (run, image) of the whole pack says which images are next.
+    """
+
+    def __init__(self, runs: Sequence[Run], place: Mapping[int, int], trunk: Trunk, index: Tensor) -> None:
         self.trunk, self.row = trunk, {id(run): i for i, run in enumerate(runs)}
-        self.place = place
-        shape, device = (len(runs), trunk.images), trunk.device
-        self.index = torch.zeros(shape, dtype=torch.int64, device=device)
-        self.corner = torch.zeros(len(runs), 2, trunk.images, dtype=torch.int64, device=device)
-        self.mirrored = torch.zeros(shape, dtype=torch.bool, device=device)
+        self.place, self.index, self.labels = place, index, torch.zeros_like(index)
+        device = trunk.device
+        self.corner = torch.zeros(len(runs), 2, trunk.images, 1, dtype=torch.int64, device=device)
+        self.mirrored = torch.zeros(len(runs), trunk.images, 1, dtype=torch.bool, device=device)
         self.levels = torch.stack([_normalized_levels(run, trunk.in_channels) for run in runs])
-        of = [(_pixels(run).data_ptr(), place[id(run)] | run.augment.pad << 32) for run in runs]
+        of = [
+            (_pixels(run).data_ptr(), run.task.train.labels.data_ptr(), place[id(run)] | run.augment.pad << 32)
+            for run in runs
+        ]
         self.of = torch.tensor(of, dtype=torch.int64, device=device)
 
     def __contains__(self, run: Run) -> bool:
         return id(run) in self.row
 
     def begin(self, run: Run) -> Batch:
-        """The run's next batch, whose images come with `fill`: the same random numbers as without it."""
-        i, (index, _) = self.row[id(run)], run.next_index()
-        corner, mirrored = draw_moves(len(index), run.augment.pad, run.augment.flip, run.device, run.streams["augment"])
-        self.index[i].copy_(index)
-        self.corner[i].copy_(corner[..., 0])
-        if mirrored is not None:
-            self.mirrored[i].copy_(mirrored[:, 0])
-        inputs = self.trunk.images_in[self.place[id(run)]][..., : self.trunk.in_channels].permute(0, 3, 1, 2)
-        return Batch(inputs, run.task.train.labels[index])
+        """The run's next batch, whose images and labels come with `fill`: the same random numbers as without it."""
+        i, place, augment = self.row[id(run)], self.place[id(run)], run.augment
+        out = self.corner[i], self.mirrored[i]
+        draw_moves(self.trunk.images, augment.pad, augment.flip, run.device, run.streams["augment"], out)
+        inputs = self.trunk.images_in[place][..., : self.trunk.in_channels].permute(0, 3, 1, 2)
+        return Batch(inputs, self.labels[place])
 
     def fill(self) -> None:
-        """The images of all."""
-        self.trunk.move_images(self.of, self.index, self.corner, self.mirrored, self.levels)
+        """The images and labels of all."""
+        self.trunk.move_images(self.of, self.index, self.corner, self.mirrored, self.levels, self.labels)
 
 
 def _normalized_levels(run: Run, channels: int) -> Tensor:

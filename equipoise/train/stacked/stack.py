@@ -19,6 +19,8 @@ from ...native.cuda import CannotCompile
 from ...norms import BatchGroupNorm2d, BatchNorm2d, GhostBatchNorm2d, GroupNorm2d
 from ...norms.kernels.groups import split_examples
 from ..loop import Run
+from .counters import Counters
+from .descent import Descent, Rows
 from .images import MovedImages, are_only_moved
 from .kernels import STORED_CHANNELS
 from .layer import Layer
@@ -101,11 +103,14 @@ class Stack:
         self.mixed = {site: torch.empty_like(self._map(site)) for site in sorted(self.mixing)}
         self.into = {site: torch.empty_like(self._map(site)) for site in sorted(self.mixing)}
         self.last_gradient = torch.empty_like(self._map("stage3"))
-        self.gradients: dict[Tensor, Tensor] = {}  # of each parameter
+        self.rows: dict[Tensor, Rows] = {}  # of each parameter
+        decay = torch.zeros_like(self.trunk.parameters)
         for i, run in enumerate(runs):
-            self._take_over(run, i)
+            self._take_over(run, i, decay)
+        self.counters = Counters(runs)
+        self.descent = Descent(runs, self.rows, decay, self.trunk, self.counters.base)
         moved = [run for run in runs if are_only_moved(run)]
-        self.moved_images = MovedImages(moved, self.place, self.trunk) if moved else None
+        self.moved_images = MovedImages(moved, self.place, self.trunk, self.counters.index) if moved else None
 
     def _map(self, site: str) -> Tensor:
         """What the part of that name puts out."""
@@ -120,14 +125,14 @@ class Stack:
     # -- weights and moving averages ---------------------------------------------------------------------------------
 
     @torch.no_grad()
-    def _take_over(self, run: Run, i: int) -> None:
+    def _take_over(self, run: Run, i: int, decay: Tensor) -> None:
         for number, (layer, (convolution, norm)) in enumerate(
             zip(self.trunk.layers, layers_of(run.network), strict=True)
         ):
             for parameter, at in (
                 (convolution.weight, layer.weight), (norm.weight, layer.gamma), (norm.bias, layer.beta)
             ):  # fmt: skip
-                self._take_parameter(parameter, i, at)
+                self._take_parameter(parameter, i, at, decay)
             self._take_averages(norm, layer, i)
             self.tracked[i, number] = norm.num_batches_tracked
             norm._buffers["num_batches_tracked"] = self.tracked[i, number]
@@ -135,18 +140,19 @@ class Stack:
             layer.epsilon[i] = norm.eps
             self.trunk.rate[i] = norm.momentum
             self.trunk.block_size[i] = self._split(run, norm)[0]
+        if run.average is not None:
+            run.average.follow(run.network)
 
-    def _take_parameter(self, parameter: Tensor, i: int, at: int) -> None:
+    def _take_parameter(self, parameter: Tensor, i: int, at: int, decay: Tensor) -> None:
         layout = torch.channels_last if parameter.dim() == 4 else torch.contiguous_format
         assert parameter.is_contiguous(memory_format=layout), "its values lie as the kernels read them"
-        shape = parameter.size(), parameter.stride()
-        here, gradient = (
-            rows[i].as_strided(*shape, rows[i].storage_offset() + at)
-            for rows in (self.trunk.parameters, self.trunk.gradients)
-        )
-        here.copy_(parameter)
-        parameter.data = here
-        self.gradients[parameter] = gradient
+        trunk, shape = self.trunk, (parameter.size(), parameter.stride())
+        self.rows[parameter] = rows = Rows(*(
+            whole[i].as_strided(*shape, whole[i].storage_offset() + at)
+            for whole in (trunk.parameters, trunk.gradients, trunk.velocities, decay)
+        ))  # fmt: skip
+        rows.weight.copy_(parameter)
+        parameter.data = rows.weight
 
     def _take_averages(self, norm: Any, layer: Layer, i: int) -> None:
         for name, moving in MOVING.items():
@@ -160,24 +166,37 @@ class Stack:
 
     def step(self, side_by_side: SideBySide) -> None:
         """One step of all runs."""
-        trunk, runs = self.trunk, self.runs
-        batches = dict(zip(map(id, runs), side_by_side(self._begin, runs), strict=True))
-        if self.moved_images is not None:
-            self.moved_images.fill()
-        trunk.start()
+        self.counters.begin_step()
+        batches = self._batches(side_by_side)
+        self.trunk.start()
         given, blended = self._forward(side_by_side)
-        losses = side_by_side(lambda run: self._end(run, batches[id(run)]), runs)
-        self._backward(side_by_side, given, blended)
-        side_by_side(lambda run: self._update(run, losses[self.place[id(run)]]), runs)
+        ends = side_by_side(lambda run: self._end(run, batches[id(run)]), self.runs)
+        losses, of_maps = zip(*ends, strict=True)
+        self._backward(side_by_side, of_maps, given, blended)
+        self.descent.step()
+        side_by_side(self._move_weights, self.runs)
+        self.counters.end_step(losses)
+
+    def _batches(self, side_by_side: SideBySide) -> dict[int, Batch]:
+        """The next batch of each run, by its id; the images are where the trunk reads them."""
+        moved = self.moved_images
+        batches = dict(zip(map(id, self.runs), side_by_side(self._begin, self.runs), strict=True))
+        if moved is not None:
+            moved.fill()
+            mixed = [run for run in self.runs if run in moved and run.mix is not None]  # which asks for labels
+            mixtures = side_by_side(lambda run: run.mixed(batches[id(run)]), mixed)
+            batches |= dict(zip(map(id, mixed), mixtures, strict=True))
+        return batches
 
     def _begin(self, run: Run) -> Batch:
-        """The run's next batch. Its images are where the trunk reads them, or will be, with `moved_images`."""
+        """The run's next batch, without its images and labels where `moved_images` has them."""
         if self.moved_images is not None and run in self.moved_images:
-            return run.mixed(self.moved_images.begin(run))
-        (batch,) = run.parts()
+            return self.moved_images.begin(run)
+        i = self.place[id(run)]
+        (batch,) = run.parts_of(self.counters.index[i], self.counters.place[i])
         batch = run.mixed(batch)
         channels = batch.inputs.shape[1]
-        self.trunk.images_in[self.place[id(run)]][..., :channels].copy_(batch.inputs.permute(0, 2, 3, 1))
+        self.trunk.images_in[i][..., :channels].copy_(batch.inputs.permute(0, 2, 3, 1))
         return batch
 
     def _forward(self, side_by_side: SideBySide) -> tuple[dict[str, Tensor], dict[str, Any]]:
@@ -193,6 +212,7 @@ class Stack:
             given[site] = x
             x = self.trunk.stage_forward(number, x)
         self.trunk.move_averages()
+        self.trunk.pool()
         return given, blended
 
     def _mix(self, run: Run, site: str) -> tuple[Tensor, Tensor] | None:
@@ -207,22 +227,38 @@ class Stack:
         self.mixed[site][i].copy_(mixed.detach().permute(0, 2, 3, 1))
         return leaf, mixed
 
-    def _end(self, run: Run, batch: Batch) -> Tensor:
-        """Head and objective, forward and backward; the loss."""
+    def _end(self, run: Run, batch: Batch) -> tuple[Tensor, Tensor | None]:
+        """Head and objective, forward and backward: the loss, and the gradient of the last map where that does not come
+        by its mean over pixels alone; the gradient of that is in `feature_gradients`."""
         i, network = self.place[id(run)], run.network
-        leaf = self._map("stage3")[i].permute(0, 3, 1, 2).detach().requires_grad_()
+        map = self._map("stage3")[i].permute(0, 3, 1, 2).detach().requires_grad_()
+        pooled = self.trunk.features[i].detach().requires_grad_()
         with run.precision():
-            x = run.mix.blend(leaf, run.mix_plan) if run.mix is not None and run.mix.site == "stage3" else leaf
-            features = network.features_of(x)
+            if run.mix is not None and run.mix.site == "stage3":
+                x = run.mix.blend(map, run.mix_plan)
+                features = network.features_of(x)
+            else:
+                x, features = map, pooled
             out = Output(network.head(features), features, x)
-        run.gradients.add(run.objective(out, batch, run.progress))
-        assert leaf.grad is not None
-        self.last_gradient[i].copy_(leaf.grad.permute(0, 2, 3, 1))
-        return run.gradients.take()
+        run.gradients.add(run.objective(out, batch, self.counters.progress[i]))
+        if pooled.grad is None:
+            self.trunk.feature_gradients[i].zero_()
+        else:
+            self.trunk.feature_gradients[i].copy_(pooled.grad)
+        return run.gradients.take(), map.grad
 
-    def _backward(self, side_by_side: SideBySide, given: dict[str, Tensor], blended: dict[str, Any]) -> None:
+    def _backward(
+        self,
+        side_by_side: SideBySide,
+        of_maps: Sequence[Tensor | None],
+        given: dict[str, Tensor],
+        blended: dict[str, Any],
+    ) -> None:
         trunk = self.trunk
-        trunk.end_backward(2, self.last_gradient)
+        if all(gradient is None for gradient in of_maps):
+            trunk.pooled_backward()
+        else:
+            trunk.end_backward(2, self._gradient_of_last_map(of_maps))
         for number, site in reversed(list(enumerate(given))):
             trunk.stage_backward(number, given[site], into=self.into.get(site))
             if site in self.mixing:
@@ -230,6 +266,15 @@ class Stack:
                 trunk.end_backward(number - 1, self.into[site])
         trunk.stem_backward()
         trunk.finish()
+
+    def _gradient_of_last_map(self, of_maps: Sequence[Tensor | None]) -> Tensor:
+        """From those of its means over pixels, and `of_maps` that come otherwise."""
+        pixels = self.last_gradient[0, 0, :, :, 0].numel()
+        self.last_gradient.copy_((self.trunk.feature_gradients / pixels)[:, :, None, None])
+        for mine, gradient in zip(self.last_gradient, of_maps, strict=True):
+            if gradient is not None:
+                mine += gradient.permute(0, 2, 3, 1)
+        return self.last_gradient
 
     def _unmix(self, run: Run, site: str, blended: list[tuple[Tensor, Tensor] | None]) -> None:
         """From the gradient of what was mixed to that of what it was mixed from, in place."""
@@ -240,8 +285,10 @@ class Stack:
             (back,) = torch.autograd.grad(mixed, leaf, gradient)
             self.into[site][i].copy_(back.permute(0, 2, 3, 1))
 
-    def _update(self, run: Run, loss: Tensor) -> None:
-        for convolution, norm in layers_of(run.network):
-            for parameter in (convolution.weight, norm.weight, norm.bias):
-                parameter.grad = self.gradients[parameter]
-        run.update(loss)
+    def _move_weights(self, run: Run) -> None:
+        """The weights of the head, and of the body where `descent` has not moved them."""
+        if not self.descent.moves[self.place[id(run)]]:
+            for convolution, norm in layers_of(run.network):
+                for parameter in (convolution.weight, norm.weight, norm.bias):
+                    parameter.grad = self.rows[parameter].gradient
+        run.move_weights()

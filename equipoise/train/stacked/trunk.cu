@@ -28,6 +28,14 @@ INLINE u32 positive_pair_of(float first, float second) {
     return pair;
 }
 
+// First in every kernel, before it touches memory: the kernel before it may still run. Then the next may be set up.
+INLINE void wait_for_kernel_before() {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+    asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
+}
+
 INLINE u32 shared_address(const void *p) { return (u32)__cvta_generic_to_shared(p); }
 
 // four 8 × 8 matrices of bf16; each lane gives the address of one row
@@ -266,6 +274,7 @@ INLINE void store_unit(const float (&v)[4][WIDE / 8][4], const Target &target, c
 template <int MODE, int STORE, int CI, int CO, int SIDE, int STRIDE, int SPREAD, int SHORTCUT_CHANNELS, int WARPS, int SHARE, int RESIDENT>
 __global__ void __launch_bounds__(32 * WARPS * SHARE, RESIDENT)
 convolution(Source source, Target target, const u16 *weights, Blocks blocks, int images) {
+    wait_for_kernel_before();
     using G = Geometry<CI, SIDE, STRIDE, WARPS, SHARE>;
     constexpr int WIDE = CO / SHARE;
     __shared__ __align__(16) u16 part[G::IN_ROWS * G::IN_COLUMNS * (CI + 8)];
@@ -331,6 +340,7 @@ template <int CI, int CO, int WIDE> struct Warps {
 template <int MODE, int CI, int CO, int OF, int SIDE, int STRIDE, int ROWS, int WIDE, int RESIDENT>
 __global__ void __launch_bounds__(Warps<CI, CO, WIDE>::NUMBER * 32, RESIDENT)
 weight_gradient(Source source, Source behind, float *out, Blocks blocks, int images) {
+    wait_for_kernel_before();
     using W = Warps<CI, CO, WIDE>;
     constexpr int THREADS = W::NUMBER * 32, PARTS = SIDE / ROWS;
     constexpr int IN_ROWS = (ROWS - 1) * STRIDE + 3, IN_COLUMNS = (SIDE - 1) * STRIDE + 3;
@@ -391,6 +401,7 @@ weight_gradient(Source source, Source behind, float *out, Blocks blocks, int ima
 // long; of each CI channels the first `kept`.
 extern "C" __global__ void add_parts(const float *parts, float *out, int count, int size, int channels, int kept,
                                      long long row, long long offset) {
+    wait_for_kernel_before();
     const int i = blockIdx.x * blockDim.x + threadIdx.x, run = blockIdx.y;
     if (i >= size) return;
     float sum = 0.f;
@@ -404,6 +415,7 @@ extern "C" __global__ void add_parts(const float *parts, float *out, int count, 
 // relu(s y + t + shortcut), eight channels a thread; SHORTCUT is its number of channels: C, half of C or 0 (none)
 template <int C, int SIDE, int SHORTCUT>
 __global__ void block_end(Source source, const u16 *shortcut, u16 *out, Blocks blocks, int images) {
+    wait_for_kernel_before();
     const int run = blockIdx.y, at = blockIdx.x * blockDim.x + threadIdx.x;
     if (at >= images * SIDE * SIDE * (C / 8)) return;
     const int channel = at % (C / 8) * 8, pixel = at / (C / 8), image = pixel / (SIDE * SIDE);
@@ -429,10 +441,28 @@ __global__ void block_end(Source source, const u16 *shortcut, u16 *out, Blocks b
     *(uint4 *)(out + here) = z;
 }
 
+// The means of maps over their pixels, (run, image, C); a thread makes two channels of an image.
+template <int C, int SIDE>
+__global__ void pool(const u16 *map, u16 *out, int images) {
+    wait_for_kernel_before();
+    const int at = blockIdx.x * blockDim.x + threadIdx.x, channel = at % (C / 2) * 2;
+    if (at >= images * (C / 2)) return;
+    const size_t image = (size_t)blockIdx.y * images + at / (C / 2);
+    float first = 0.f, second = 0.f;
+#pragma unroll 16
+    for (int q = 0; q < SIDE * SIDE; q++) {
+        const u32 z = __ldg((const u32 *)(map + (image * SIDE * SIDE + q) * C + channel));
+        first += low(z), second += high(z);
+    }
+    *(u32 *)(out + image * C + channel) = pair_of(first / (SIDE * SIDE), second / (SIDE * SIDE));
+}
+
 // The gradient of a block's output through its ReLU, and the sums for its last norm: what TO_BLOCK_BEFORE does at once.
-template <int C, int SIDE, int WARPS>
+// POOLED: `gradient` (run, image, C) is that of the means over pixels.
+template <int C, int SIDE, int WARPS, bool POOLED>
 __global__ void gradient_of_end(const u16 *gradient, const u16 *map, const u16 *behind, const float *shift, u16 *out,
                                 float *sums) {
+    wait_for_kernel_before();
     __shared__ __align__(16) float sums_of_units[WARPS][C * 2];
     const int run = blockIdx.y, lane = threadIdx.x % 32, unit = threadIdx.x / 32;
     const size_t first = (((size_t)run * gridDim.x + blockIdx.x) * WARPS + unit) * UNIT;
@@ -441,10 +471,15 @@ __global__ void gradient_of_end(const u16 *gradient, const u16 *map, const u16 *
         const int channel = n * 8 + lane % 4 * 2;
         const float2 s = *(const float2 *)(shift + run * C + channel);
         float sum[4] = {0.f, 0.f, 0.f, 0.f};
+        u32 of_each = 0;
+        if (POOLED) {
+            const u32 of_mean = __ldg((const u32 *)(gradient + first / (SIDE * SIDE) * C + channel));
+            of_each = pair_of(low(of_mean) / (SIDE * SIDE), high(of_mean) / (SIDE * SIDE));
+        }
 #pragma unroll
         for (int q = lane / 4; q < UNIT; q += 8) {
             const size_t at = (first + q) * C + channel;
-            u32 g = __ldg((const u32 *)(gradient + at));
+            u32 g = POOLED ? of_each : __ldg((const u32 *)(gradient + at));
             const u32 z = __ldg((const u32 *)(map + at)), y = __ldg((const u32 *)(behind + at));
             if (!(low(z) > 0.f)) g &= 0xffff0000u;
             if (!(high(z) > 0.f)) g &= 0x0000ffffu;
@@ -496,6 +531,7 @@ struct Norms {
 template <int C>
 __global__ void norm_forward(const float *sums, const float *shift, Norms norms, float *factors, float *statistics,
                              int images, int pixels, int parts) {
+    wait_for_kernel_before();
     __shared__ __align__(16) float scratch[4096];
     __shared__ __align__(16) float total[2 * C];
     const int run = blockIdx.y, size = norms.blocks.size[run], first = blockIdx.x * size;
@@ -531,6 +567,7 @@ __global__ void norm_forward(const float *sums, const float *shift, Norms norms,
 template <int C>
 __global__ void norm_backward(const float *sums, const float *shift, Norms norms, const float *statistics,
                               float *factors, float *affine, int images, int pixels, int parts) {
+    wait_for_kernel_before();
     __shared__ __align__(16) float scratch[4096];
     __shared__ __align__(16) float total[2 * C];
     const int run = blockIdx.y, size = norms.blocks.size[run], first = blockIdx.x * size;
@@ -575,6 +612,7 @@ INLINE size_t place(const Channel &c, int runs, int most, int run, int block) {
 extern "C" __global__ void move_averages(const Channel *channels, int count, const float *statistics, Blocks blocks,
                                          const float *rate, float *mean, float *square, float *rest, float *var,
                                          int images) {
+    wait_for_kernel_before();
     const int i = blockIdx.x * blockDim.x + threadIdx.x, run = blockIdx.y, runs = gridDim.y;
     if (i >= count) return;
     const Channel channel = channels[i];
@@ -604,6 +642,7 @@ extern "C" __global__ void move_averages(const Channel *channels, int count, con
 // The gradients of γ and β of all norms: Σ over blocks.
 extern "C" __global__ void add_affine(const Channel *channels, int count, const float *affine, Blocks blocks, float *out,
                                       int images, long long row) {
+    wait_for_kernel_before();
     const int i = blockIdx.x * blockDim.x + threadIdx.x, run = blockIdx.y, runs = gridDim.y;
     if (i >= count) return;
     const Channel channel = channels[i];
@@ -628,6 +667,7 @@ struct Weights {
 // makes one lane's fragment of both.
 extern "C" __global__ void arrange_weights(const Weights *all, int convolutions, const float *parameters, u16 *fragments,
                                            long long row, int count) {
+    wait_for_kernel_before();
     const int i = blockIdx.x * blockDim.x + threadIdx.x, run = blockIdx.y;
     if (i >= count) return;
     int which = 0;
@@ -658,16 +698,19 @@ extern "C" __global__ void arrange_weights(const Weights *all, int convolutions,
 
 // ---- images ---------------------------------------------------------------------------------------------------------
 
-// Where a run's images (count, channel, 32, 32) are, its place in the pack, and how wide their frames are.
+// Where a run's images (count, channel, 32, 32) and their labels are, its place in the pack, and how wide frames are.
 struct Images {
     const unsigned char *pixels;
+    const long long *labels;
     int place, pad;
 };
 
-// The images at `index` (run, image), each in a black frame of which the part from `corner` (run, 2, image) on is seen,
+// The images and labels at `index` (place, image), each image in a black frame of which the part from `corner` (run, 2, image) on is seen,
 // `mirrored` (run, image) or not; a level becomes what `levels` (run, channel, 256) says. A thread makes one pixel.
 extern "C" __global__ void move_images(const Images *all, const long long *index, const long long *corner,
-                                       const bool *mirrored, const u16 *levels, u16 *out, int images, int channels) {
+                                       const bool *mirrored, const u16 *levels, u16 *out, long long *labels, int images,
+                                       int channels) {
+    wait_for_kernel_before();
     enum { SIDE = 32, PIXELS = SIDE * SIDE };
     const int at = blockIdx.x * blockDim.x + threadIdx.x, run = blockIdx.y;
     const int image = at / PIXELS, row = at % PIXELS / SIDE, column = at % SIDE;
@@ -677,9 +720,32 @@ extern "C" __global__ void move_images(const Images *all, const long long *index
     const int x = (mirrored[run * images + image] ? SIDE - 1 - column : column) +
                   (int)corner[(2 * run + 1) * images + image] - of.pad;
     const bool inside = y >= 0 && y < SIDE && x >= 0 && x < SIDE;
-    const unsigned char *pixel = of.pixels + (size_t)index[run * images + image] * channels * PIXELS + y * SIDE + x;
+    const long long sample = index[of.place * images + image];
+    if (at % PIXELS == 0) labels[of.place * images + image] = of.labels[sample];
+    const unsigned char *pixel = of.pixels + (size_t)sample * channels * PIXELS + y * SIDE + x;
     u32 value[IMAGE_CHANNELS] = {};
     for (int c = 0; c < channels; c++) value[c] = levels[(run * channels + c) * 256 + (inside ? pixel[c * PIXELS] : 0)];
     *(uint2 *)(out + ((size_t)(of.place * images + image) * PIXELS + row * SIDE + column) * IMAGE_CHANNELS) =
         make_uint2(value[0] | value[1] << 16, value[2] | value[3] << 16);
+}
+
+// ---- weights --------------------------------------------------------------------------------------------------------
+
+// One step of SGD for the runs of which `moves` (run,) says so: `decay` is of each weight, the rest of each run.
+struct Descent {
+    const bool *moves, *nesterov;
+    const float *rate, *momentum, *decay;
+};
+
+extern "C" __global__ void move_weights(float *parameters, const float *gradients, float *velocities, Descent descent,
+                                        int row) {
+    wait_for_kernel_before();
+    const int i = blockIdx.x * blockDim.x + threadIdx.x, run = blockIdx.y;
+    if (i >= row || !descent.moves[run]) return;
+    const size_t at = (size_t)run * row + i;
+    const float weight = parameters[at], momentum = descent.momentum[run];
+    const float gradient = fmaf(descent.decay[at], weight, gradients[at]);
+    const float velocity = fmaf(momentum, velocities[at], gradient);
+    velocities[at] = velocity;
+    parameters[at] = fmaf(-descent.rate[run], descent.nesterov[run] ? fmaf(momentum, velocity, gradient) : velocity, weight);
 }

@@ -40,9 +40,10 @@ NORM_THREADS = 512  # the same for all packs: it decides in which order sums are
 class Trunk:
     """stem, stage1, stage2 and stage3 of `runs` networks, for batches of `images`.
 
-    `parameters` and `gradients` (run, P) are the rows of the networks' weights. The caller fills `images_in`
-    (`move_images` does, where they are only shifted and mirrored) and calls `start`, goes forward from the stem through
-    the stages, lets the moving averages move, and goes back the same way, from `end_backward` to `finish`.
+    `parameters`, `gradients` and `velocities` (run, P) are the rows of the networks' weights. The caller fills
+    `images_in` (`move_images` does, where they are only shifted and mirrored) and calls `start`, goes forward from the
+    stem through the stages to `pool`, lets the moving averages move, goes back the same way, from `pooled_backward` or
+    `end_backward` to `finish`, and moves the weights.
     """
 
     def __init__(self, depth: int, in_channels: int, runs: int, images: int, blocks: int, device: torch.device) -> None:
@@ -52,6 +53,7 @@ class Trunk:
         self._allocate()
         self._tables()
         self.program = Program(SOURCE, self._names(), device)
+        self._goes_on = False  # whether the last launch on the stream was one of ours
         self._aside = torch.cuda.Stream(device)  # gradients of weights: nothing waits for them before `finish`
 
     # -- what there is ------------------------------------------------------------------------------------------------
@@ -90,7 +92,7 @@ class Trunk:
         def maps(side: int, c: int) -> Tensor:
             return torch.zeros((runs, images, side, side, c), dtype=torch.bfloat16, device=self.device)
 
-        self.parameters, self.gradients = floats(runs, self.row), floats(runs, self.row)
+        self.parameters, self.gradients, self.velocities = (floats(runs, self.row) for _ in range(3))
         self.moving = {name: floats(runs * channels) for name in ("mean", "square", "rest", "var")}
         self.rate, self.block_size = floats(runs), torch.full((runs,), images, dtype=torch.int32, device=self.device)
         self.images_in = maps(SIDE, STORED_CHANNELS)
@@ -115,6 +117,7 @@ class Trunk:
         for stage in self.stages:
             for block in stage:
                 block.map = maps(block.second.side, block.second.co)
+        self.features, self.feature_gradients = (maps(1, 4 * WIDTH)[:, :, 0, 0] for _ in range(2))
         self._parts = 0  # of an image, whose sums are in `sums`
         self.sums = floats(runs * images * SIDE * SIDE // UNIT * WIDTH * 2)
         self.parts = floats(max(runs * PARTS[layer.ci, layer.co].blocks * layer.weights for layer in self.layers))
@@ -139,7 +142,8 @@ class Trunk:
 
     def _names(self) -> list[str]:
         names = {forward_kernel(self.stem, "IMAGE")[0], weights_kernel(self.stem, "IMAGE"), end_kernel(self.stem, 0)}
-        names |= {"add_parts", "move_averages", "add_affine", "arrange_weights", "move_images"}
+        names |= {"add_parts", "move_averages", "add_affine", "arrange_weights", "move_images", "move_weights"}
+        names |= {self._pool_kernel, self._gradient_of_end(2, pooled=True)[0]}
         for layer in self.layers:
             names |= {f"norm_forward<{layer.co}>", f"norm_backward<{layer.co}>"}
         for number, stage in enumerate(self.stages):
@@ -161,6 +165,15 @@ class Trunk:
 
     # -- launches -----------------------------------------------------------------------------------------------------
 
+    def _begin_part(self) -> None:
+        """Others have used the stream since the last launch: the next one waits for them in the usual way."""
+        self._goes_on = False
+
+    def _launch(self, name: str, grid: tuple[int, ...], threads: int, *arguments: object) -> None:
+        """A kernel that follows one of ours is set up while that still runs, which takes a step of one run to 80 %."""
+        self.program.launch(name, grid, threads, *arguments, early=self._goes_on)
+        self._goes_on = True
+
     @property
     def _blocks(self) -> ctypes.Structure:
         return Blocks(self.block_size.data_ptr(), self.most_blocks)
@@ -177,17 +190,17 @@ class Trunk:
         self._parts = side * side // UNIT // warps.units
         threads = 32 * warps.units * warps.share
         grid = self.images * self._parts, self.runs
-        self.program.launch(name, grid, threads, source, target, weights, self._blocks, self.images)
+        self._launch(name, grid, threads, source, target, weights, self._blocks, self.images)
 
     def _norm_forward(self, layer: Layer) -> None:
-        self.program.launch(
+        self._launch(
             f"norm_forward<{layer.co}>", (self.most_blocks, self.runs), NORM_THREADS,
             self.sums, layer.shift, self._norms(layer), layer.factors, layer.statistics,
             self.images, layer.pixels, self._parts,
         )  # fmt: skip
 
     def _norm_backward(self, layer: Layer) -> None:
-        self.program.launch(
+        self._launch(
             f"norm_backward<{layer.co}>", (self.most_blocks, self.runs), NORM_THREADS,
             self.sums, layer.shift, self._norms(layer), layer.statistics, layer.gradient_factors, layer.affine,
             self.images, layer.pixels, self._parts,
@@ -200,7 +213,7 @@ class Trunk:
 
     def _block_end(self, layer: Layer, shortcut: Tensor | None, out: Tensor, channels: int) -> None:
         threads = self.images * layer.pixels * layer.co // 8
-        self.program.launch(
+        self._launch(
             end_kernel(layer, channels), (-(-threads // THREADS), self.runs), THREADS,
             pointers(Source, layer.out, None, layer.factors),
             ctypes.c_void_p() if shortcut is None else shortcut, out, self._blocks, self.images,
@@ -208,17 +221,21 @@ class Trunk:
 
     # -- the step -----------------------------------------------------------------------------------------------------
 
-    def move_images(self, of: Tensor, index: Tensor, corner: Tensor, mirrored: Tensor, levels: Tensor) -> None:
-        """Fill `images_in` for the runs of the table `of`, whose structure is `Images` in trunk.cu."""
+    def move_images(
+        self, of: Tensor, index: Tensor, corner: Tensor, mirrored: Tensor, levels: Tensor, labels: Tensor
+    ) -> None:
+        """Fill `images_in` and `labels` for the runs of the table `of`, whose structure is `Images` in trunk.cu."""
         threads = self.images * SIDE * SIDE
-        self.program.launch(
+        self._begin_part()
+        self._launch(
             "move_images", (-(-threads // THREADS), len(of)), THREADS,
-            of, index, corner, mirrored, levels, self.images_in, self.images, self.in_channels,
+            of, index, corner, mirrored, levels, self.images_in, labels, self.images, self.in_channels,
         )  # fmt: skip
 
     def start(self) -> None:
         """The weights as the convolutions want them."""
-        self.program.launch(
+        self._begin_part()
+        self._launch(
             "arrange_weights", (-(-self._fragment_lanes // THREADS), self.runs), THREADS,
             self._weight_table, len(self._weight_table), self.parameters, self.fragments,
             ctypes.c_longlong(self.row), self._fragment_lanes,
@@ -230,6 +247,7 @@ class Trunk:
         return self.stem_map
 
     def stage_forward(self, number: int, x: Tensor) -> Tensor:
+        self._begin_part()
         for block in self.stages[number]:
             self._layer_forward(block.first, "AS_IT_IS", pointers(Source, x, None, None))
             self._layer_forward(
@@ -239,9 +257,17 @@ class Trunk:
             x = block.map
         return x
 
+    def pool(self) -> None:
+        """`features`, the means over the pixels of what the last stage puts out."""
+        layer, map = self._last(2)
+        threads = self.images * layer.co // 2
+        self._launch(
+            self._pool_kernel, (-(-threads // THREADS), self.runs), THREADS, map, self.features, self.images
+        )  # fmt: skip
+
     def move_averages(self) -> None:
         """One step of the moving averages of all norms."""
-        self.program.launch(
+        self._launch(
             "move_averages", (-(-self._channels // 128), self.runs), 128,
             self._channel_table, self._channels, self.per_channel["statistics"], self._blocks, self.rate,
             *self.moving.values(), self.images,
@@ -249,13 +275,26 @@ class Trunk:
 
     def end_backward(self, number: int, gradient: Tensor) -> None:
         """From the gradient of what a stage puts out, the stem being number -1, to that behind its last norm."""
-        layer, map = self._last(number)
-        name, warps = self._gradient_of_end(number)
+        self._begin_part()
+        self._end_backward(number, gradient, self._gradient_of_end(number))
+
+    def pooled_backward(self) -> None:
+        """The same for the last stage, from the gradient of `features` in `feature_gradients`."""
+        self._begin_part()
+        self._end_backward(2, self.feature_gradients, self._gradient_of_end(2, pooled=True))
+
+    def _end_backward(self, number: int, gradient: Tensor, kernel: tuple[str, Warps]) -> None:
+        (layer, map), (name, warps) = self._last(number), kernel
         self._parts = layer.pixels // UNIT // warps.units
-        self.program.launch(
+        self._launch(
             name, (self.images * self._parts, self.runs), 32 * warps.units,
             gradient, map, layer.out, layer.shift, layer.gradient, self.sums,
         )  # fmt: skip
+
+    @property
+    def _pool_kernel(self) -> str:
+        layer, _ = self._last(2)
+        return f"pool<{layer.co}, {layer.side}>"
 
     def _last(self, number: int) -> tuple[Layer, Tensor]:
         """The last layer of a stage, and what the stage puts out."""
@@ -264,12 +303,12 @@ class Trunk:
         last = self.stages[number][-1]
         return last.second, last.map
 
-    def _gradient_of_end(self, number: int) -> tuple[str, Warps]:
+    def _gradient_of_end(self, number: int, pooled: bool = False) -> tuple[str, Warps]:
         """Its sums are taken as the convolution after it takes them where nothing is between: by as many warps."""
         layer, _ = self._last(number)
         after = self.stages[number + 1][0].first if number + 1 < len(self.stages) else layer
         _, warps = backward_kernel(after, "TO_BLOCK_BEFORE", after.co)
-        return f"gradient_of_end<{layer.co}, {layer.side}, {warps.units}>", warps
+        return f"gradient_of_end<{layer.co}, {layer.side}, {warps.units}, {str(pooled).lower()}>", warps
 
     def stage_backward(self, number: int, x: Tensor, *, into: Tensor | None) -> None:
         """From the gradient behind the stage's last norm to that behind the norm before the stage, or, with `into`,
@@ -302,10 +341,18 @@ class Trunk:
         self._norm_backward(self.stem)
         self._weight_gradient(self.stem, "IMAGE", pointers(Source, self.images_in, None, None))
 
+    def move_weights(self, descent: ctypes.Structure) -> None:
+        """One step of SGD, as the structure `Descent` in trunk.cu says."""
+        self._launch(
+            "move_weights", (-(-self.row // THREADS), self.runs), THREADS,
+            self.parameters, self.gradients, self.velocities, descent, self.row,
+        )  # fmt: skip
+
     def finish(self) -> None:
         """The gradients of γ and β; those of the weights are there too."""
         torch.cuda.current_stream().wait_stream(self._aside)
-        self.program.launch(
+        self._begin_part()
+        self._launch(
             "add_affine", (-(-self._channels // 128), self.runs), 128,
             self._channel_table, self._channels, self.per_channel["affine"], self._blocks, self.gradients,
             self.images, ctypes.c_longlong(self.row),
@@ -332,5 +379,5 @@ class Trunk:
         self.program.launch(
             "add_parts", (-(-size // THREADS), self.runs), THREADS,
             self.parts, self.gradients, parts.blocks, size, layer.ci, layer.taken,
-            ctypes.c_longlong(self.row), ctypes.c_longlong(layer.weight),
+            ctypes.c_longlong(self.row), ctypes.c_longlong(layer.weight), early=True,
         )  # fmt: skip
