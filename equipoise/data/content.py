@@ -11,7 +11,6 @@ import json
 import os
 import time
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 
@@ -21,6 +20,7 @@ from torch import Tensor
 from ..core.files import write_whole
 from .decode import DataError
 from .names import listed
+from .parallel import in_parallel
 from .walk import ImageFile
 
 READING = 1  # raised whenever the same files come to be read as other pixels
@@ -62,8 +62,7 @@ def digests_of(files: Sequence[ImageFile], base: Path, cache: Path, task: str = 
     keys = [_key(file, base) for file in files]
     unknown = [i for i, key in enumerate(keys) if key not in known]
     parts = [[files[i].path for i in unknown[start : start + PART]] for start in range(0, len(unknown), PART)]
-    with ThreadPoolExecutor(HASHERS) as pool:
-        read = [found for part in pool.map(_digests, parts) for found in part]
+    read = [found for part in in_parallel(_digests, parts, len(unknown), HASHERS) for found in part]
     failed = [f"{files[i].path}: {found}" for i, found in zip(unknown, read, strict=True) if isinstance(found, str)]
     if failed:
         raise DataError("files cannot be read:\n  " + listed(failed, separator="\n  "))

@@ -17,6 +17,7 @@ from equipoise.data import (
     boxes,
     cache,
     load_task,
+    parallel,
     placeless,
     write_arena,
 )
@@ -281,8 +282,8 @@ def test_files_are_scaled_down_to_the_short_side_that_is_kept_and_never_up(tmp_p
 @pytest.fixture(params=["processes", "threads"])
 def decoders(request, monkeypatch):
     many = 1 if request.param == "processes" else 100
-    monkeypatch.setattr(write_arena, "MANY", dict.fromkeys(write_arena.MANY, many))
-    monkeypatch.setattr(write_arena, "FEW_CORES", 1)
+    monkeypatch.setattr(parallel, "MANY", dict.fromkeys(parallel.MANY, many))
+    monkeypatch.setattr(parallel, "FEW_CORES", 1)
     monkeypatch.setattr(write_arena, "PART", 4)
 
 

@@ -33,7 +33,8 @@ def test_a_run_counts_as_it_would_alone(task):
     for run in (*together, *alone):
         run.begin_epoch(0)
     for step in range(together[0].steps_per_epoch + 2):
-        counters.begin_step()
+        counters.set_rates()
+        counters.choose_samples()
         for i, run in enumerate(alone):
             index, place = run.next_index()
             assert torch.equal(counters.index[i], index) and torch.equal(counters.place[i], place)
@@ -41,7 +42,7 @@ def test_a_run_counts_as_it_would_alone(task):
             rates = [[group["lr"] for group in r.optimizer.param_groups] for r in (together[i], run)]
             assert all(map(torch.equal, *rates)) and len(rates[0]) == len(run.rate.values)
             run.count(losses[step % 3, i])
-        counters.end_step(losses[step % 3])
+        counters.count(losses[step % 3])
         for mine, theirs in zip(together, alone, strict=True):
             for name in ("done", "bad_step"):
                 assert torch.equal(getattr(mine, name), getattr(theirs, name)), name
@@ -54,7 +55,8 @@ def test_runs_that_were_under_way_go_on_where_they_were(task):
         run.begin_epoch(0)
         run.step()
     before = [(int(run.done), float(run.loss_sum), run.order.clone()) for run in runs]
-    Counters(Counters(runs) and runs)  # taken over twice, as when a pack loses a member
+    for _ in range(2):  # as when a pack loses a member
+        Counters(runs)
     for run, (done, loss, order) in zip(runs, before, strict=True):
         assert (int(run.done), float(run.loss_sum)) == (done, loss) and torch.equal(run.order, order)
         run.begin_epoch(1)

@@ -59,10 +59,10 @@ def filled(runs: list[Run], trunk: object) -> tuple[list[Tensor], Tensor]:
     for run in runs:
         run.begin_epoch(0)
     for _ in range(2):
-        counters.begin_step()
+        counters.choose_samples()
         labels = [moved.begin(run).target for run in runs]
         moved.fill()
-        counters.end_step([run.loss_sum for run in runs])
+        counters.count([run.loss_sum for run in runs])
     return labels, trunk.images_in
 
 

@@ -38,7 +38,7 @@ def no_gpu(monkeypatch):
 
 def step(trunk, *, mixed):
     trunk.move_images(*(torch.zeros(trunk.runs, 2) for _ in range(6)))
-    trunk.start()
+    trunk.arrange_weights()
     maps = [trunk.stem_forward()]
     for number in range(3):
         maps.append(trunk.stage_forward(number, maps[-1]))
@@ -76,13 +76,13 @@ def test_launches_of_a_step_of_resnet32(no_gpu):
 
 
 def test_what_comes_after_others_on_its_stream_does_not_start_early(no_gpu):
-    """The images, the weights, the first layer of each stage, the last gradient, γ and β; gradients of weights, whose
+    """The images, the weights, the first layer of each part, the last gradient, γ and β; gradients of weights, whose
     stream waits for the other before each of them."""
     trunk = Trunk(8, 3, 2, 2, 1, torch.device("cpu"))
     step(trunk, mixed=False)
     late = [name for name, early in zip(trunk.program.launched, trunk.program.early, strict=True) if not early]
     assert [name.split("<")[0] for name in late if not name.startswith("weight_gradient")] == [
-        "move_images", "arrange_weights", "convolution", "convolution", "convolution", "gradient_of_end", "add_affine"
+        "move_images", "arrange_weights", *4 * ["convolution"], "gradient_of_end", "add_affine"
     ]  # fmt: skip
     assert sum(name.startswith("weight_gradient") for name in late) == len(trunk.layers)
 

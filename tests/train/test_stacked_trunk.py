@@ -49,7 +49,7 @@ def trunk(request: pytest.FixtureRequest) -> Iterator[object]:
         buffer.fill_(float("nan"))  # whatever is not written shows
     for layer in trunk.layers:
         layer.gradient.fill_(float("nan"))
-    trunk.start()
+    trunk.arrange_weights()
     maps = [trunk.stem_forward()]
     for number in range(3):
         maps.append(trunk.stage_forward(number, maps[-1]))

@@ -40,17 +40,21 @@ class Counters:
         run.rate.show(run.optimizer)
 
     @torch.no_grad()
-    def begin_step(self) -> None:
-        """The learning rates of this step, the share of training that is done, and which samples are next."""
+    def set_rates(self) -> None:
+        """The learning rates of this step, and the share of training that is done."""
         torch.gather(self.rates, 1, self.done[:, None], out=self.base[:, None])
         torch.mul(self.factors, self.base[:, None], out=self.values)
         torch.div(self.done, self.lengths, out=self.progress)
+
+    @torch.no_grad()
+    def choose_samples(self) -> None:
+        """Those of this step."""
         torch.add(self.places, (self.done % self.steps_per_epoch)[:, None], alpha=self.batch_size, out=self.place)
         torch.gather(self.order, 1, self.place, out=self.index)
 
     @torch.no_grad()
-    def end_step(self, losses: Sequence[Tensor]) -> None:
-        """`Run.count` for all."""
+    def count(self, losses: Sequence[Tensor]) -> None:
+        """One more step of each, as `Run.count` does."""
         loss = torch.stack(list(losses))
         first_bad = (self.bad_step < 0) & (loss - loss != 0)
         self.bad_step.copy_(torch.where(first_bad, self.done, self.bad_step))

@@ -61,12 +61,13 @@ class Descent:
 
 @torch.no_grad()
 def _take_velocities(run: Run, rows: Mapping[Tensor, Rows]) -> None:
-    """Let the optimizer keep the velocities of the run's body where the kernel reads them."""
+    """Let the optimizer keep the velocities of the run's body where the kernel reads them, 0 before the first step."""
     for group in run.optimizer.param_groups:
         for parameter in group["params"]:
+            state = run.optimizer.state[parameter]
+            velocity = rows[parameter].velocity if parameter in rows else torch.zeros_like(parameter)
+            if state.get("momentum_buffer") is not None:
+                velocity.copy_(state["momentum_buffer"])
+            state["momentum_buffer"] = velocity  # the head's too: PyTorch wants those of all parameters, or none
             if parameter in rows:
-                state, row = run.optimizer.state[parameter], rows[parameter]
-                if state.get("momentum_buffer") is not None:
-                    row.velocity.copy_(state["momentum_buffer"])
-                state["momentum_buffer"] = row.velocity
-                row.decay.fill_(group["weight_decay"])
+                rows[parameter].decay.fill_(group["weight_decay"])

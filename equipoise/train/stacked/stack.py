@@ -166,16 +166,20 @@ class Stack:
 
     def step(self, side_by_side: SideBySide) -> None:
         """One step of all runs."""
-        self.counters.begin_step()
+        with self.trunk.aside():
+            self.counters.set_rates()
+            self.trunk.arrange_weights()
+        self.counters.choose_samples()
         batches = self._batches(side_by_side)
-        self.trunk.start()
+        self.trunk.wait_for_aside()
         given, blended = self._forward(side_by_side)
         ends = side_by_side(lambda run: self._end(run, batches[id(run)]), self.runs)
         losses, of_maps = zip(*ends, strict=True)
+        with self.trunk.aside():
+            self.counters.count(losses)
         self._backward(side_by_side, of_maps, given, blended)
         self.descent.step()
         side_by_side(self._move_weights, self.runs)
-        self.counters.end_step(losses)
 
     def _batches(self, side_by_side: SideBySide) -> dict[int, Batch]:
         """The next batch of each run, by its id; the images are where the trunk reads them."""

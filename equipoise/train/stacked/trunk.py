@@ -8,6 +8,8 @@ its weights and that of its input, again with the sums for the norm before.
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import torch
 from torch import Tensor
@@ -41,9 +43,9 @@ class Trunk:
     """stem, stage1, stage2 and stage3 of `runs` networks, for batches of `images`.
 
     `parameters`, `gradients` and `velocities` (run, P) are the rows of the networks' weights. The caller fills
-    `images_in` (`move_images` does, where they are only shifted and mirrored) and calls `start`, goes forward from the
-    stem through the stages to `pool`, lets the moving averages move, goes back the same way, from `pooled_backward` or
-    `end_backward` to `finish`, and moves the weights.
+    `images_in` (`move_images` does, where they are only shifted and mirrored), calls `arrange_weights`, goes forward
+    from the stem through the stages to `pool`, lets the moving averages move, goes back the same way, from
+    `pooled_backward` or `end_backward` to `finish`, and moves the weights.
     """
 
     def __init__(self, depth: int, in_channels: int, runs: int, images: int, blocks: int, device: torch.device) -> None:
@@ -54,7 +56,7 @@ class Trunk:
         self._tables()
         self.program = Program(SOURCE, self._names(), device)
         self._goes_on = False  # whether the last launch on the stream was one of ours
-        self._aside = torch.cuda.Stream(device)  # gradients of weights: nothing waits for them before `finish`
+        self._aside = torch.cuda.Stream(device)  # for gradients of weights above all: only `finish` waits for them
 
     # -- what there is ------------------------------------------------------------------------------------------------
 
@@ -169,8 +171,18 @@ class Trunk:
         """Others have used the stream since the last launch: the next one waits for them in the usual way."""
         self._goes_on = False
 
+    @contextmanager
+    def aside(self) -> Iterator[None]:
+        """What is within the block is done beside what comes after it, until `wait_for_aside` or `finish`."""
+        self._aside.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(self._aside):
+            yield
+
+    def wait_for_aside(self) -> None:
+        torch.cuda.current_stream().wait_stream(self._aside)
+
     def _launch(self, name: str, grid: tuple[int, ...], threads: int, *arguments: object) -> None:
-        """A kernel that follows one of ours is set up while that still runs, which takes a step of one run to 80 %."""
+        """A kernel that follows one of ours is set up while that still runs."""
         self.program.launch(name, grid, threads, *arguments, early=self._goes_on)
         self._goes_on = True
 
@@ -232,16 +244,16 @@ class Trunk:
             of, index, corner, mirrored, levels, self.images_in, labels, self.images, self.in_channels,
         )  # fmt: skip
 
-    def start(self) -> None:
+    def arrange_weights(self) -> None:
         """The weights as the convolutions want them."""
-        self._begin_part()
-        self._launch(
+        self.program.launch(
             "arrange_weights", (-(-self._fragment_lanes // THREADS), self.runs), THREADS,
             self._weight_table, len(self._weight_table), self.parameters, self.fragments,
             ctypes.c_longlong(self.row), self._fragment_lanes,
         )  # fmt: skip
 
     def stem_forward(self) -> Tensor:
+        self._begin_part()
         self._layer_forward(self.stem, "IMAGE", pointers(Source, self.images_in, None, None))
         self._block_end(self.stem, None, self.stem_map, 0)
         return self.stem_map
@@ -350,7 +362,7 @@ class Trunk:
 
     def finish(self) -> None:
         """The gradients of γ and β; those of the weights are there too."""
-        torch.cuda.current_stream().wait_stream(self._aside)
+        self.wait_for_aside()
         self._begin_part()
         self._launch(
             "add_affine", (-(-self._channels // 128), self.runs), 128,
@@ -364,8 +376,7 @@ class Trunk:
         self._convolve(backward_kernel(layer, store, shortcut), source, target, layer.backward_weights, side)
 
     def _weight_gradient(self, layer: Layer, mode: str, source: ctypes.Structure) -> None:
-        self._aside.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(self._aside):
+        with self.aside():
             self._weight_gradient_aside(layer, mode, source)
 
     def _weight_gradient_aside(self, layer: Layer, mode: str, source: ctypes.Structure) -> None:
