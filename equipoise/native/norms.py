@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from ctypes import c_double, c_int64, c_void_p
 from functools import cache
 
@@ -27,22 +27,16 @@ _ARGUMENTS = {
 
 
 def weigh(
-    x: Tensor,
-    columns: bool,
-    mean: Tensor,
-    var: Tensor,
-    weight: Tensor | None,
-    bias: Tensor | None,
-    alpha: float,
-    eps: float,
-    groups: int,
+    x: Tensor, columns: bool, per_channel: Sequence[Tensor | None], alpha: float, eps: float, groups: int
 ) -> Tensor:
-    """Inference with the share `alpha` of each example in its statistics; `mean` and `var` (C,) are the moving ones."""
+    """Inference with the share `alpha` of each example in its statistics.
+
+    `per_channel` has the moving mean and variance, γ and β (C,).
+    """
     n, channels, positions = _sizes(x, groups)
     y, work = torch.empty_like(x), floats(2 * (n + 1) * channels)
-    of_channels = _packed(channels, mean, var, weight, bias)
     numbers = n, channels, positions, columns, groups, alpha, eps, torch.get_num_threads()
-    _kernel("weigh")(*numbers, *_pointers(x, *of_channels, y, work))
+    _kernel("weigh")(*numbers, *_pointers(x, *_packed(channels, *per_channel), y, work))
     return y
 
 

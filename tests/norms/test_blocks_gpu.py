@@ -14,7 +14,7 @@ from equipoise.norms import (
     set_example_weight,
 )
 from equipoise.norms._moving import set_moving
-from equipoise.norms.kernels.groups import Statistics, grouped_norm_plain, split_examples
+from equipoise.norms.kernels.groups import PerChannel, Statistics, grouped_norm_plain, split_examples
 
 from .triton import DEVICE, LAYOUTS, NEEDS_TRITON, TOLERANCE, on_gpu
 
@@ -118,7 +118,7 @@ def test_example_weighing(shape, groups, dtype, layout):
     exact = [t.detach().double() for t in (x, mean, var, weight, bias)]
     for alpha in (0.1, 1.0):
         with torch.no_grad():
-            y = weighed_groups(x, mean, var, weight, bias, alpha, 1e-5, groups)
+            y = weighed_groups(x, PerChannel(mean, var, weight, bias), alpha, 1e-5, groups)
         assert y.dtype == dtype and y.is_contiguous(memory_format=LAYOUTS[layout])
         expected = example_weighted_norm(*exact, alpha, groups=groups)
         torch.testing.assert_close(y.double(), expected, atol=TOLERANCE[dtype], rtol=TOLERANCE[dtype])

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from ...core import full_precision
 from ..kernels.device import is_plain, on_triton
-from ..kernels.groups import affine, broadcast, pool_channels
+from ..kernels.groups import PerChannel, affine, broadcast, pool_channels
 
 
 def example_weighted_norm(
@@ -38,14 +38,14 @@ def example_weighted_norm(
 
     Reference: Summers, Dinneen. Four Things Everyone Should Know to Improve Batch Normalization. ICLR 2020.
     """
-    tensors = x, mean, var, weight, bias
-    if is_plain(*tensors) and x.numel() and not _keeps_graph(*tensors):
+    per_channel = PerChannel(mean, var, weight, bias)
+    if is_plain(x, *per_channel) and x.numel() and not _keeps_graph(x, *per_channel):
         if x.is_cpu:
             from ..kernels.cpu import weighed
 
-            return weighed(x, mean, var, weight, bias, alpha, eps, groups or x.shape[1])
-        if on_triton(*tensors) and x.dtype != torch.float64:
-            return _on_triton(x, mean, var, weight, bias, alpha, eps, groups)
+            return weighed(x, per_channel, alpha, eps, groups or x.shape[1])
+        if on_triton(x, *per_channel) and x.dtype != torch.float64:
+            return _on_triton(x, per_channel, alpha, eps, groups)
     values = full_precision(x)
     rows = values.flatten(2) if x.dim() > 2 else values[:, :, None]
     own_mean = rows.mean(2)
@@ -67,20 +67,11 @@ def _keeps_graph(*tensors: Tensor | None) -> bool:
     return torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in tensors)
 
 
-def _on_triton(
-    x: Tensor,
-    mean: Tensor,
-    var: Tensor,
-    weight: Tensor | None,
-    bias: Tensor | None,
-    alpha: float,
-    eps: float,
-    groups: int | None,
-) -> Tensor:
+def _on_triton(x: Tensor, per_channel: PerChannel, alpha: float, eps: float, groups: int | None) -> Tensor:
     if groups is not None and groups < x.shape[1]:
         from ..kernels.triton_blocks import weighed_groups
 
-        return weighed_groups(x, mean, var, weight, bias, alpha, eps, groups)
+        return weighed_groups(x, per_channel, alpha, eps, groups)
     from ..kernels.triton_weighing import example_weighted_triton
 
-    return example_weighted_triton(x, mean, var, weight, bias, alpha, eps)
+    return example_weighted_triton(x, *per_channel, alpha, eps)

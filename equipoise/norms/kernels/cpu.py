@@ -19,7 +19,7 @@ from ...core import full_precision
 from ...native import norms as kernels
 from . import columns as _columns
 from . import rows as _rows
-from .groups import Statistics, is_channels_last, layout_of, twice_differentiable, typed
+from .groups import PerChannel, Statistics, is_channels_last, layout_of, twice_differentiable, typed
 from .moments import near_zero, pool
 
 
@@ -111,22 +111,12 @@ class BlockNorm(torch.autograd.Function):
         return dx, None if weight is None else d_weight, None if bias is None else d_bias, None, None, None
 
 
-def weighed(
-    x: Tensor,
-    mean: Tensor,
-    var: Tensor,
-    weight: Tensor | None,
-    bias: Tensor | None,
-    alpha: float,
-    eps: float,
-    groups: int,
-) -> Tensor:
+def weighed(x: Tensor, per_channel: PerChannel, alpha: float, eps: float, groups: int) -> Tensor:
     """`example_weighted_norm` without gradients."""
     values, layout = _dense(full_precision(x))
-    mean, var, weight, bias = (typed(t, values.dtype) for t in (mean, var, weight, bias))
-    if values.numel() and native.suits(values, mean, var, weight, bias):
-        y = kernels.weigh(values, layout is _columns, mean, var, weight, bias, alpha, eps, groups)
-        return typed(y, x.dtype)
+    mean, var, weight, bias = typed_channels = PerChannel(*(typed(t, values.dtype) for t in per_channel))
+    if values.numel() and native.suits(values, *typed_channels):
+        return typed(kernels.weigh(values, layout is _columns, typed_channels, alpha, eps, groups), x.dtype)
     # an example far from the moving mean raises σ² with it: where the moving statistics are near 0 in this sense, so
     # are the mixed ones, unless they are nearly the example's alone
     careful = alpha > 0.9 or not near_zero(mean, var, eps)

@@ -28,6 +28,15 @@ class Block(NamedTuple):
     alone: bool = False
 
 
+class PerChannel(NamedTuple):
+    """What inference normalizes a channel with (C,): the moving mean and variance, γ and β."""
+
+    mean: Tensor
+    var: Tensor
+    weight: Tensor | None
+    bias: Tensor | None
+
+
 class Statistics(NamedTuple):
     """Mean and biased variance (P, C) of the parts of a batch: `size` examples each, in the last all that is left.
 

@@ -14,7 +14,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from .groups import layout_of, twice_differentiable
+from .groups import PerChannel, layout_of, twice_differentiable
 from .triton import dense, is_columns, on
 
 
@@ -55,18 +55,9 @@ class BlockNormTriton(torch.autograd.Function):
         return dx, d_weight, None if bias is None else d_bias.to(bias.dtype), None, None, None, None
 
 
-def weighed_groups(
-    x: Tensor,
-    mean: Tensor,
-    var: Tensor,
-    weight: Tensor | None,
-    bias: Tensor | None,
-    alpha: float,
-    eps: float,
-    groups: int,
-) -> Tensor:
+def weighed_groups(x: Tensor, per_channel: PerChannel, alpha: float, eps: float, groups: int) -> Tensor:
     """`example_weighted_norm` without gradients."""
-    x = dense(x)
+    x, (mean, var, weight, bias) = dense(x), per_channel
     with on(x):
         own_mean, own_var = _moments_of(x)
         statistics = _pooled(x, own_mean, own_var, 1, len(x), groups, eps, (mean, var, alpha))
