@@ -59,11 +59,11 @@ def _unofficial(task: Task, whole: bool) -> list[str]:
     official = OFFICIAL.get(Spec.parse(task.name).name)
     if official is None or _is_varied(task.name, official):
         return []
-    train, valid, test = official.images
+    size = official.size
     training = len(task.train) + len(task.valid)
-    pairs = [("classes", task.num_classes, {official.classes}), ("test images", len(task.test), {test, 0})]
+    pairs = [("classes", task.num_classes, {size.classes}), ("test images", len(task.test), {size.test, 0})]
     if whole:
-        pairs.append(("training and validation images", training, {train, train + valid}))
+        pairs.append(("training and validation images", training, {size.train, size.train + size.valid}))
     found = [f"{here:,} {what}, officially {max(expected):,}" for what, here, expected in pairs if here not in expected]
     if not found:
         return []

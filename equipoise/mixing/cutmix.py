@@ -28,11 +28,7 @@ def _inside(centre: Tensor, half: Tensor, size: int) -> Tensor:
 
 
 @register(
-    "cutmix",
-    kind="mix",
-    year=2019,
-    arxiv="1905.04899",
-    space={"alpha": {"values": (0.5, 1.0, 2.0), "scale": "log"}},
+    "cutmix", kind="mix", year=2019, arxiv="1905.04899", space={"alpha": {"values": (0.5, 1.0, 2.0), "scale": "log"}}
 )
 class CutMix(Mix):
     r"""Replaces a box of each image by the same box of another; labels are shared by area.

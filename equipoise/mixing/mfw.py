@@ -38,11 +38,7 @@ def weakened(share: Tensor, weights: Tensor | None, target: Tensor) -> Tensor:
 
 
 @register(
-    "mfw",
-    kind="mix",
-    year=2021,
-    arxiv="2104.01769",
-    space={"alpha": {"values": (0.2, 1.0, 5.0), "scale": "log"}},
+    "mfw", kind="mix", year=2021, arxiv="2104.01769", space={"alpha": {"values": (0.2, 1.0, 5.0), "scale": "log"}}
 )
 class MajorFeatureWeakening(Mix):
     r"""Weakens the features of frequent classes by mixing in those of another sample; labels stay.

@@ -14,11 +14,7 @@ __all__ = ["GroupNorm2d"]
 
 
 @register(
-    "group",
-    kind="norm",
-    year=2018,
-    arxiv="1803.08494",
-    space={"groups": {"values": (8, 16, 32), "scale": "choice"}},
+    "group", kind="norm", year=2018, arxiv="1803.08494", space={"groups": {"values": (8, 16, 32), "scale": "choice"}}
 )
 class GroupNorm2d(Norm):
     r"""Each example is normalized by itself, over groups of channels.

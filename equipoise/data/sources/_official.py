@@ -21,6 +21,15 @@ class Layout:
     files: tuple[str, ...]
 
 
+class Size(NamedTuple):
+    """How much a set has: classes, and the images of each part as the task has them."""
+
+    classes: int
+    train: int
+    test: int
+    valid: int = 0
+
+
 class Found(NamedTuple):
     """A layout that is complete: the folder that holds it, and what it names there, in its order."""
 
@@ -33,14 +42,13 @@ class Found(NamedTuple):
 class Official:
     """A published set: its layouts, the first complete one is read; who gives it away; its official size.
 
-    `images` are those of train, validation and test as the task has them; parameters in `varied_by` change them.
+    Parameters in `varied_by` change its size.
     """
 
     task: str
     layouts: tuple[Layout, ...]
     get: str
-    classes: int
-    images: tuple[int, int, int]
+    size: Size
     varied_by: tuple[str, ...] = ()
 
     def find(self, root: str | Path | None = None) -> Found:
@@ -89,18 +97,9 @@ class Official:
 OFFICIAL: dict[str, Official] = {}
 
 
-def official(
-    task: str,
-    *layouts: Layout,
-    get: str,
-    classes: int,
-    train: int,
-    test: int,
-    valid: int = 0,
-    varied_by: tuple[str, ...] = (),
-) -> Official:
+def official(task: str, *layouts: Layout, get: str, size: Size, varied_by: tuple[str, ...] = ()) -> Official:
     """Describe a published set, so that `equipoise tasks` and notes on the data know of it."""
-    OFFICIAL[task] = Official(task, layouts, get, classes, (train, valid, test), varied_by)
+    OFFICIAL[task] = Official(task, layouts, get, size, varied_by)
     return OFFICIAL[task]
 
 

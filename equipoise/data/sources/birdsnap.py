@@ -10,7 +10,7 @@ from ..frame import Frame
 from ._base import Source, damaged
 from ._files import PHOTOGRAPHS, source_of_files
 from ._lists import Listing, read_text
-from ._official import Layout, official
+from ._official import Layout, Size, official
 
 LISTS = ("species.txt", "images.txt", "test_images.txt")
 BIRDSNAP = official(
@@ -18,9 +18,7 @@ BIRDSNAP = official(
     Layout("birdsnap", (*LISTS, "images/")),
     Layout("birdsnap", (*LISTS, "download/images/")),
     get="The lists, and get_birdsnap.py, which fetches the images, are given away on the page Birdsnap of Thomas Berg.",
-    classes=500,
-    train=47_386,
-    test=2_443,
+    size=Size(classes=500, train=47_386, test=2_443),
 )
 
 

@@ -12,7 +12,7 @@ from ..split import split_by_class
 from ..walk import subfolders
 from ._base import Source
 from ._files import PHOTOGRAPHS, Files, chosen, files_of_classes, source_of_files
-from ._official import Layout, official
+from ._official import Layout, Size, official
 
 TRAIN, VALID, TEST = 40, 10, 30  # images of a class
 SEED = 0
@@ -22,10 +22,7 @@ CALTECH256 = official(
     "caltech256",
     Layout("256_ObjectCategories", ("001.ak47/", "256.toad/")),
     get="256_ObjectCategories.tar is given away on CaltechDATA, the data repository of Caltech.",
-    classes=256,
-    train=10_240,
-    valid=2_560,
-    test=7_680,
+    size=Size(classes=256, train=10_240, valid=2_560, test=7_680),
 )
 
 

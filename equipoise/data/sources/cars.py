@@ -12,7 +12,7 @@ from ._base import Source, damaged
 from ._files import PHOTOGRAPHS, source_of_files
 from ._lists import Listing
 from ._mat import read_mat
-from ._official import Layout, official
+from ._official import Layout, Size, official
 
 DEVKIT = ("devkit/cars_meta.mat", "devkit/cars_train_annos.mat")
 LABELS = "cars_test_annos_withlabels.mat"
@@ -22,9 +22,7 @@ CARS = official(
     Layout("stanford_cars", (*DEVKIT, LABELS, *IMAGES)),
     Layout("stanford_cars", (*DEVKIT, f"devkit/{LABELS}", *IMAGES)),
     get="They were given away on the page Cars Dataset of Stanford's AI Lab, which is gone; copies are on Kaggle.",
-    classes=196,
-    train=8_144,
-    test=8_041,
+    size=Size(classes=196, train=8_144, test=8_041),
 )
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ...core import register
 from ..task import Split
 from ._base import Source, as_split, check_labels, damaged, read_bytes
-from ._official import Layout, Official, official
+from ._official import Layout, Official, Size, official
 from ._pickle import read_plain
 
 PIXELS = 3 * 32 * 32
@@ -22,18 +22,14 @@ CIFAR10 = official(
     Layout("cifar-10-batches-bin", tuple(f"{name}.bin" for name in BATCHES)),
     Layout("cifar-10-batches-py", BATCHES),
     get=GET,
-    classes=10,
-    train=50_000,
-    test=10_000,
+    size=Size(classes=10, train=50_000, test=10_000),
 )
 CIFAR100 = official(
     "cifar100",
     Layout("cifar-100-binary", ("train.bin", "test.bin")),
     Layout("cifar-100-python", ("train", "test")),
     get=GET,
-    classes=100,
-    train=50_000,
-    test=10_000,
+    size=Size(classes=100, train=50_000, test=10_000),
 )
 
 COMPANIONS = {"model": "resnet32", "augment": "crop_flip(pad=4, flip=True)"}

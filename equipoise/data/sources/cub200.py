@@ -9,7 +9,7 @@ from ..frame import frame_of_photographs
 from ._base import Source, damaged
 from ._files import PHOTOGRAPHS, source_of_files
 from ._lists import Listing, rows
-from ._official import Layout, official
+from ._official import Layout, Size, official
 
 LISTS = ("classes.txt", "images.txt", "image_class_labels.txt", "train_test_split.txt")
 PARTS = {"1": "train", "0": "test"}
@@ -17,9 +17,7 @@ CUB200 = official(
     "cub200",
     Layout("CUB_200_2011", (*LISTS, "images/")),
     get="CUB_200_2011.tgz is given away on CaltechDATA, the data repository of Caltech.",
-    classes=200,
-    train=5_994,
-    test=5_794,
+    size=Size(classes=200, train=5_994, test=5_794),
 )
 
 

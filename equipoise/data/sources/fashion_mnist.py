@@ -12,16 +12,14 @@ from numpy.typing import NDArray
 from ...core import register
 from ..task import Split
 from ._base import Source, as_split, check_labels, damaged, read_bytes
-from ._official import Layout, official
+from ._official import Layout, Size, official
 
 FILES = ("train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte")
 FASHION_MNIST = official(
     "fashion_mnist",
     Layout("", FILES),
     get="On Debian and Ubuntu the package dataset-fashion-mnist has them: apt install dataset-fashion-mnist.",
-    classes=10,
-    train=60_000,
-    test=10_000,
+    size=Size(classes=10, train=60_000, test=10_000),
 )
 NAMES = ("T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot")
 

@@ -10,16 +10,13 @@ from ._base import Source, check_labels
 from ._files import PHOTOGRAPHS, source_of_files
 from ._lists import Listing
 from ._mat import read_mat, whole_numbers
-from ._official import Layout, official
+from ._official import Layout, Size, official
 
 FLOWERS102 = official(
     "flowers102",
     Layout("", ("imagelabels.mat", "setid.mat", "jpg/")),
     get="They are given away on the page 102 Category Flower Dataset of Oxford's Visual Geometry Group.",
-    classes=102,
-    train=1_020,
-    valid=1_020,
-    test=6_149,
+    size=Size(classes=102, train=1_020, valid=1_020, test=6_149),
 )
 PARTS = {"train": "trnid", "valid": "valid", "test": "tstid"}  # here -> in setid.mat
 

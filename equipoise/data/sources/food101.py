@@ -9,15 +9,13 @@ from ..frame import Frame
 from ._base import Source
 from ._files import PHOTOGRAPHS, source_of_files
 from ._lists import Listing, rows
-from ._official import Layout, official
+from ._official import Layout, Size, official
 
 FOOD101 = official(
     "food101",
     Layout("food-101", ("meta/classes.txt", "meta/train.txt", "meta/test.txt", "images/")),
     get="food-101.tar.gz is given away on the page Food-101 of ETH Zurich's Computer Vision Lab.",
-    classes=101,
-    train=75_750,
-    test=25_250,
+    size=Size(classes=101, train=75_750, test=25_250),
 )
 
 

@@ -17,7 +17,7 @@ from ._base import Source, damaged
 from ._files import PHOTOGRAPHS, Files, files_of_classes, source_of_files
 from ._lists import Listing, read_text, rows
 from ._mat import read_mat, whole_numbers
-from ._official import Layout, official
+from ._official import Layout, Size, official
 
 DEVKIT = "ILSVRC2012_devkit_t12/data"
 TRUTH = f"{DEVKIT}/ILSVRC2012_validation_ground_truth.txt"
@@ -31,9 +31,7 @@ IMAGENET = official(
     WITH_DEVKIT,
     SORTED,
     get="It is given away on ImageNet's page (ILSVRC 2012, after registration) and on Kaggle's of the challenge.",
-    classes=1_000,
-    train=1_281_167,
-    test=50_000,
+    size=Size(classes=1_000, train=1_281_167, test=50_000),
 )
 
 

@@ -12,24 +12,20 @@ from ..frame import Frame, frame_of_photographs
 from ._base import Source, damaged
 from ._files import PHOTOGRAPHS, source_of_files
 from ._lists import Listing, read_text
-from ._official import Layout, Official, official
+from ._official import Layout, Official, Size, official
 
 GET = "They are given away on the pages of the iNaturalist competitions (inat_comp)."
 INATURALIST2017 = official(
     "inaturalist2017",
     Layout("", ("train2017.json", "val2017.json", "train_val_images/")),
     get=GET,
-    classes=5_089,
-    train=579_184,
-    test=95_986,
+    size=Size(classes=5_089, train=579_184, test=95_986),
 )
 INATURALIST2018 = official(
     "inaturalist2018",
     Layout("", ("train2018.json", "val2018.json", "train_val2018/")),
     get=GET,
-    classes=8_142,
-    train=437_513,
-    test=24_426,
+    size=Size(classes=8_142, train=437_513, test=24_426),
 )
 
 

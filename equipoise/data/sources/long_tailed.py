@@ -11,7 +11,7 @@ from ..frame import Frame, frame_of_photographs
 from ._base import Source, damaged, data_folders
 from ._files import PHOTOGRAPHS, source_of_files
 from ._lists import Listing, rows
-from ._official import Layout, Official, official
+from ._official import Layout, Official, Size, official
 
 GET = "The lists are given away with the code of Large-Scale Long-Tailed Recognition in an Open World;"
 PARTS = {"train": "train", "val": "valid", "test": "test"}  # in the names of lists -> here
@@ -19,19 +19,13 @@ IMAGENET_LT = official(
     "imagenet_lt",
     Layout("ImageNet_LT", tuple(f"ImageNet_LT_{part}.txt" for part in PARTS)),
     get=f"{GET} the images are ImageNet's (ILSVRC 2012).",
-    classes=1_000,
-    train=115_846,
-    valid=20_000,
-    test=50_000,
+    size=Size(classes=1_000, train=115_846, valid=20_000, test=50_000),
 )
 PLACES_LT = official(
     "places_lt",
     Layout("Places_LT", tuple(f"Places_LT_{part}.txt" for part in PARTS)),
     get=f"{GET} the images are those of Places365-Standard, 256 × 256, on the page of Places at MIT.",
-    classes=365,
-    train=62_500,
-    valid=7_300,
-    test=36_500,
+    size=Size(classes=365, train=62_500, valid=7_300, test=36_500),
 )
 # where the images may lie, below a folder of data
 IMAGENET_FOLDERS = ("imagenet", "imagenet/ILSVRC/Data/CLS-LOC", "ILSVRC/Data/CLS-LOC", "")

@@ -9,15 +9,13 @@ from ..frame import Frame
 from ._base import Source, damaged
 from ._files import PHOTOGRAPHS, source_of_files
 from ._lists import Listing, rows
-from ._official import Layout, official
+from ._official import Layout, Size, official
 
 PETS = official(
     "pets",
     Layout("oxford-iiit-pet", ("annotations/trainval.txt", "annotations/test.txt", "images/")),
     get="Images and annotations are on the page The Oxford-IIIT Pet Dataset of Oxford's Visual Geometry Group.",
-    classes=37,
-    train=3_680,
-    test=3_669,
+    size=Size(classes=37, train=3_680, test=3_669),
 )
 
 

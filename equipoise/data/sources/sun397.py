@@ -9,7 +9,7 @@ from ..frame import Frame
 from ._base import Source
 from ._files import PHOTOGRAPHS, source_of_files
 from ._lists import Listing, rows
-from ._official import Layout, official
+from ._official import Layout, Size, official
 
 LISTS = ("ClassName.txt", "Training_01.txt", "Testing_01.txt")
 SUN397 = official(
@@ -17,9 +17,7 @@ SUN397 = official(
     Layout("SUN397", LISTS),
     Layout("SUN397", tuple(f"Partitions/{name}" for name in LISTS)),
     get="SUN397.tar.gz and Partitions.zip are given away on the page SUN Database: Scene Categorization Benchmark.",
-    classes=397,
-    train=19_850,
-    test=19_850,
+    size=Size(classes=397, train=19_850, test=19_850),
 )
 
 

@@ -11,16 +11,14 @@ from numpy.typing import NDArray
 from ...core import EquipoiseError, checks, register
 from ._base import Source, as_split, check_labels, damaged
 from ._mat import read_mat, whole_numbers
-from ._official import Layout, official
+from ._official import Layout, Size, official
 
 SVHN = official(
     "svhn",
     Layout("", ("train_32x32.mat", "test_32x32.mat", "extra_32x32.mat")),
     Layout("", ("train_32x32.mat", "test_32x32.mat")),
     get="They are format 2 on the page The Street View House Numbers (SVHN) Dataset, at Stanford University.",
-    classes=10,
-    train=604_388,
-    test=26_032,
+    size=Size(classes=10, train=604_388, test=26_032),
     varied_by=("extra",),
 )
 

@@ -13,7 +13,7 @@ from ..split import split_by_class
 from ..walk import subfolders
 from ._base import Source
 from ._files import Files, chosen, files_of_classes, source_of_files
-from ._official import Layout, official
+from ._official import Layout, Size, official
 
 TEST, VALID, FEW = 50, 3, 5  # images of a class: to test and to choose on, and to train on where there are few
 SEED = 0
@@ -23,10 +23,7 @@ TIERED_IMAGENET = official(
     Layout("", ("train/", "val/", "test/")),
     get="It is given away with the code of Meta-Learning for Semi-Supervised Few-Shot Classification, as pickles; "
     "equipoise.data.unpack_tiered_imagenet(FOLDER) makes image files of them.",
-    classes=511,
-    train=430_892,
-    valid=1_533,
-    test=25_550,
+    size=Size(classes=511, train=430_892, valid=1_533, test=25_550),
     varied_by=("few",),
 )
 

@@ -8,23 +8,18 @@ from ...core import checks, register
 from ._base import Source
 from ._files import files_of_classes, source_of_files
 from ._lists import Listing, rows
-from ._official import Layout, official
+from ._official import Layout, Size, official
 
 TINY_IMAGENET = official(
     "tiny_imagenet",
     Layout("tiny-imagenet-200", ("wnids.txt", "train/", "val/val_annotations.txt")),
     get="tiny-imagenet-200.zip is given away by Stanford's course CS231n.",
-    classes=200,
-    train=100_000,
-    test=10_000,
+    size=Size(classes=200, train=100_000, test=10_000),
 )
 
 
 @register(
-    "tiny_imagenet",
-    kind="task",
-    year=2015,
-    companions={"model": "resnet18", "augment": "crop_flip(pad=8, flip=True)"},
+    "tiny_imagenet", kind="task", year=2015, companions={"model": "resnet18", "augment": "crop_flip(pad=8, flip=True)"}
 )
 def tiny_imagenet(size: int = 64, root: str | Path | None = None) -> Source:
     """Tiny-ImageNet: 100,000 training and 10,000 test colour images of 64 × 64, two hundred of ImageNet's classes.

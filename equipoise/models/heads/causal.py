@@ -34,11 +34,7 @@ def causal_logits(
 
 
 @register(
-    "causal",
-    kind="head",
-    year=2020,
-    arxiv="2009.12991",
-    space={"alpha": {"values": (0.5, 1.0, 1.5), "low": 0.0}},
+    "causal", kind="head", year=2020, arxiv="2009.12991", space={"alpha": {"values": (0.5, 1.0, 1.5), "low": 0.0}}
 )
 class CausalHead(nn.Module):
     r"""A multi-head cosine classifier that at test time ignores the direction in which features lie on average.
