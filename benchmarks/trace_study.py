@@ -21,11 +21,9 @@ baseline = "plain"
 seeds = 1
 task = {name = "digits"}
 base = {model = "cnn_small", epochs = 1}
-[methods.plain]
-[methods.focal]
-loss = "focal"
-[methods.adjusted]
-posthoc = "logit_adjust"
+methods.plain = {}
+methods.focal = {loss = "focal"}
+methods.adjusted = {posthoc = "logit_adjust"}
 """
 WATCH = """
 import os, sys, threading

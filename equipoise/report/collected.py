@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from ..analysis import MethodResult, Verdict
 from ..analysis.statistics.priority import ALL_METRICS, ImageValues
 from ..analysis.statistics.sequential import Rounds
-from ..store import Opened, Record
+from ..store import Opened, Record, StudyHead
 
 TOP5_CLASSES = 100  # from so many classes on the top-5 accuracy is of interest too
 
@@ -125,14 +125,9 @@ class Method:
 
 
 @dataclass(frozen=True)
-class Collected:
+class Collected(StudyHead):
     """A study as far as it has come. `methods` are grouped by tier, and within a tier the best mean comes first."""
 
-    name: str
-    question: str
-    baseline: str
-    metric: str
-    seeds: tuple[int, ...]
     methods: tuple[Method, ...]
     verdict: Verdict
     class_names: tuple[str, ...]

@@ -5,7 +5,7 @@ from .audited import Audited
 from .confused import Confused, ConfusedPair
 from .convergence import Convergence, LongerRun
 from .damage import Damaged, explained
-from .documents import Compared, Comparison, MethodDocument, Opened, Opening, StudyDocument
+from .documents import Compared, Comparison, MethodDocument, Opened, Opening, StudyDocument, StudyHead
 from .record import SCHEMA, Record, check_schema
 from .sensitivity import Sensitivity
 from .store import Store, now
@@ -28,6 +28,7 @@ __all__ = [
     "Sensitivity",
     "Store",
     "StudyDocument",
+    "StudyHead",
     "check_schema",
     "explained",
     "now",

@@ -40,14 +40,20 @@ class MethodDocument:
 
 
 @dataclass(frozen=True)
-class StudyDocument(Filled):
-    """study.json: the question asked, as the report needs it."""
+class StudyHead:
+    """Which study it is and what it asks: what the study, its document and its report begin with."""
 
     name: str
     question: str
     baseline: str
     metric: str
     seeds: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class StudyDocument(StudyHead, Filled):
+    """study.json: the question asked, as the report needs it."""
+
     methods: tuple[MethodDocument, ...]
     priority: Mapping[str, Any] | None = None
     tuned: Mapping[str, Any] = field(default_factory=dict)  # how it was tuned, where `equipoise tune` wrote it

@@ -16,7 +16,7 @@ from ..core.annotations import fitted
 from ..core.words import shown
 from ..data import Task, placed_near
 from ..models.weights import file_near
-from ..store import SCHEMA, MethodDocument, StudyDocument
+from ..store import SCHEMA, MethodDocument, StudyDocument, StudyHead
 from ..train import Mistakes, Recipe, TaskChoice
 from .presets import expand_preset
 from .toml import read_toml
@@ -44,14 +44,9 @@ MOST_SEEDS = 10_000
 
 
 @dataclass(frozen=True)
-class Study:
+class Study(StudyHead):
     """What is asked. `methods` maps a name to its recipe; each is run once for every seed, so runs are paired."""
 
-    name: str
-    question: str
-    baseline: str
-    metric: str
-    seeds: tuple[int, ...]
     methods: Mapping[str, Recipe]
     tuning: Tuning = field(default_factory=Tuning)
     priority: Priority | None = None  # what `metric` needs to know of the classes, where the user has said it

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import NamedTuple
 
 from equipoise.reproduction.published import printed_rows
 
@@ -41,40 +42,59 @@ SCALING = (
 )
 
 
+class Data(NamedTuple):
+    """What the studies of one table share."""
+
+    title: str
+    task: str
+    images: int
+    question: str
+    differs: str
+
+
+DATA = {
+    1: Data(
+        "Tiny-ImageNet",
+        "tiny_imagenet",
+        100_000,
+        "does weighing samples by the variance of their features help?",
+        "momentum 0.9, weight decay 1e-4 and the augmentation are not in the supplement",
+    ),
+    2: Data(
+        "CIFAR-100",
+        "cifar100",
+        50_000,
+        "which weighing of samples helps?",
+        "200 epochs and batches of 128 are not in the supplement",
+    ),
+}
+
+
 def _rows(printed: Mapping[str, str]) -> dict[str, Row]:
     return {name: Row({"preset": name}, number) for name, number in printed.items()}
 
 
-def _table1(network: str, numbers: list[str]) -> StudyFile:
-    file, model = NETWORKS[network]
+def _study(table: int, network: str, rows: Mapping[str, Row]) -> StudyFile:
+    (file, model), data = NETWORKS[network], DATA[table]
     return StudyFile(
-        name=f"{PREFIX}_table1_{file}",
-        source=f"{PAPER}, table 1: {network} on Tiny-ImageNet.",
-        question=f"On Tiny-ImageNet with {network}, does weighing samples by the variance of their features help?",
-        task={"name": "tiny_imagenet", "valid": 0},
-        base={"preset": "training: bias loss Tiny-ImageNet", "model": model, "precision": "bf16"},
-        rows=_rows(dict(zip(METHODS1, numbers, strict=True))),
-        images=100_000,
-        differs=("momentum 0.9, weight decay 1e-4 and the augmentation are not in the supplement", *SCALING),
+        name=f"{PREFIX}_table{table}_{file}",
+        source=f"{PAPER}, table {table}: {network} on {data.title}.",
+        question=f"On {data.title} with {network}, {data.question}",
+        task={"name": data.task, "valid": 0},
+        base={"preset": f"training: bias loss {data.title}", "model": model, "precision": "bf16"},
+        rows=rows,
+        images=data.images,
+        differs=(data.differs, *SCALING),
     )
 
 
 def _table2(network: str) -> StudyFile:
-    file, model = NETWORKS[network]
-    rows = _rows(PUBLISHED[f"{PREFIX}_table2_{file}"])
+    rows = _rows(PUBLISHED[f"{PREFIX}_table2_{NETWORKS[network][0]}"])
     rows["Bias loss (mean and variance)"] = Row({"preset": "Bias loss (mean and variance)"}, "no gain, not printed")
-    return StudyFile(
-        name=f"{PREFIX}_table2_{file}",
-        source=f"{PAPER}, table 2: {network} on CIFAR-100.",
-        question=f"On CIFAR-100 with {network}, which weighing of samples helps?",
-        task={"name": "cifar100", "valid": 0},
-        base={"preset": "training: bias loss CIFAR-100", "model": model, "precision": "bf16"},
-        rows=rows,
-        images=50_000,
-        differs=("200 epochs and batches of 128 are not in the supplement", *SCALING),
-    )
+    return _study(2, network, rows)
 
 
 def studies() -> Iterator[StudyFile]:
-    yield from (_table1(network, numbers) for network, numbers in printed_rows(TABLE1).items())
+    for network, numbers in printed_rows(TABLE1).items():
+        yield _study(1, network, _rows(dict(zip(METHODS1, numbers, strict=True))))
     yield from (_table2(network) for network in TABLE2)

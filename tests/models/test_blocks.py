@@ -9,6 +9,8 @@ from equipoise.models.networks.blocks import BasicBlock, Bottleneck, stack
 from equipoise.models.networks.resnet12 import PooledBlock
 from equipoise.models.networks.wide_resnet import PreactBlock
 
+SHAPES = pytest.mark.parametrize(("out", "stride"), [(8, 1), (16, 2), (16, 1)])
+
 
 class Half(nn.Module):
     """Stands for a norm: y = x/2 + 0.1, so that a norm left out, or ReLU before it, shows."""
@@ -32,32 +34,34 @@ def leaky(x):
     return torch.where(x > 0, x, 0.1 * x)
 
 
+def shortcut(block, x, out, stride):
+    return x if (out, stride) == (8, 1) else norm(conv(x, block.shortcut[0].weight, stride))
+
+
 @pytest.fixture
 def x():
     return torch.randn(2, 8, 6, 6, dtype=torch.float64)
 
 
-@pytest.mark.parametrize(("out", "stride"), [(8, 1), (16, 2), (16, 1)])
+@SHAPES
 def test_basic_block(x, out, stride):
     block = BasicBlock(8, out, stride, Half).double()
     y = norm(conv(x, block.conv1.weight, stride)).clamp_min(0)
     y = norm(conv(y, block.conv2.weight))
-    shortcut = x if (out, stride) == (8, 1) else norm(conv(x, block.shortcut[0].weight, stride))
-    torch.testing.assert_close(block(x), (y + shortcut).clamp_min(0))
+    torch.testing.assert_close(block(x), (y + shortcut(block, x, out, stride)).clamp_min(0))
 
 
-@pytest.mark.parametrize(("out", "stride"), [(8, 1), (16, 2), (16, 1)])
+@SHAPES
 def test_bottleneck(x, out, stride):
     block = Bottleneck(8, out, stride, Half).double()
     assert block.conv2.weight.shape == (out // 4, out // 4, 3, 3)
     y = norm(conv(x, block.conv1.weight)).clamp_min(0)
     y = norm(conv(y, block.conv2.weight, stride)).clamp_min(0)
     y = norm(conv(y, block.conv3.weight))
-    shortcut = x if (out, stride) == (8, 1) else norm(conv(x, block.shortcut[0].weight, stride))
-    torch.testing.assert_close(block(x), (y + shortcut).clamp_min(0))
+    torch.testing.assert_close(block(x), (y + shortcut(block, x, out, stride)).clamp_min(0))
 
 
-@pytest.mark.parametrize(("out", "stride"), [(8, 1), (16, 2), (16, 1)])
+@SHAPES
 def test_preact_block(x, out, stride):
     block = PreactBlock(8, out, stride, Half).double()
     activated = norm(x).clamp_min(0)

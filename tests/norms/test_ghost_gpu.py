@@ -11,7 +11,7 @@ from equipoise.norms import BatchNorm2d, BatchRenorm2d, GhostBatchNorm2d, exampl
 from equipoise.norms._moving import moving_variance, set_moving
 from equipoise.norms.kernels.groups import Statistics, grouped_norm_plain, split_examples
 
-from .triton import DEVICE, LAYOUTS, NEEDS_TRITON, TOLERANCE, on_gpu
+from .triton import DEVICE, LAYOUTS, NEEDS_TRITON, TOLERANCE, assert_same_gradients, on_gpu
 
 pytestmark = NEEDS_TRITON
 # (N, C, H, W) and ghost size: odd channels, a small last ghost, one position, single examples, and ghosts so large
@@ -54,10 +54,7 @@ def test_values_gradients_and_statistics(shape, ghost_size, dtype, layout):
     merged = Statistics(mean, var, size, shape[0]).merged()
     torch.testing.assert_close(merged[0].double(), exact_mean, atol=1e-5, rtol=1e-5)
     torch.testing.assert_close(merged[1].double(), exact_var, atol=1e-5, rtol=1e-5)
-    found = torch.autograd.grad(y, (x, weight, bias), grad)
-    wanted = torch.autograd.grad(expected, exact, grad.double())
-    for a, b in zip(found, wanted, strict=True):
-        torch.testing.assert_close(a.double(), b, atol=tolerance * max(1.0, b.abs().max().item()), rtol=tolerance)
+    assert_same_gradients(y, (x, weight, bias), expected, exact, grad, tolerance)
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)

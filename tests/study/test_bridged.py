@@ -35,22 +35,14 @@ baseline = "plain"
 seeds = 1
 task = {name = "digits", imbalance = "long_tailed", ratio = 10, n_max = 40}
 base = {model = "timm/small", epochs = 2}
-[methods.plain]
-[methods.pretrained]
-model = "timm/small(pretrained=True)"
-[methods.ghost]
-norm = "ghost(ghost_size=8)"
-[methods.cosine]
-head = "cosine"
-loss = "ldam"
-[methods.weakened]
-mix = "mfw(site='body.layer1.0')"
-[methods.mixed]
-mix = "mixup"
-[methods.crt]
-stage = "crt"
-[methods.tau]
-posthoc = "tau_norm"
+methods.plain = {}
+methods.pretrained = {model = "timm/small(pretrained=True)"}
+methods.ghost = {norm = "ghost(ghost_size=8)"}
+methods.cosine = {head = "cosine", loss = "ldam"}
+methods.weakened = {mix = "mfw(site='body.layer1.0')"}
+methods.mixed = {mix = "mixup"}
+methods.crt = {stage = "crt"}
+methods.tau = {posthoc = "tau_norm"}
 """
 
 

@@ -10,14 +10,12 @@ from pathlib import Path
 import pytest
 
 STUDY = """
-question = "?"
 baseline = "plain"
 seeds = 2
 task = {name = "blobs", n_max = 60}
 base = {model = "cnn_small(width=4)", epochs = 3000, batch_size = 16}
-[methods.plain]
-[methods.focal]
-loss = "focal"
+methods.plain = {}
+methods.focal = {loss = "focal"}
 """
 NEEDS_PROC = pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="looks at processes through /proc")
 

@@ -15,27 +15,21 @@ from equipoise.cli import app
 from equipoise.core import EquipoiseError
 from equipoise.report import collect
 from equipoise.store import Damaged, Store
-from equipoise.study import How, Listener, OnTerminal, Study, analyze_study, jobs_of
+from equipoise.study import How, Listener, OnTerminal, analyze_study, jobs_of
 from equipoise.study.probe import Asked
 from equipoise.study.run import job as jobs_file
 from equipoise.study.run.runs import set_aside_damaged
 from equipoise.study.run.tensorboard import EventFile
 from equipoise.train import Stopped
 
+from .blobs import blobs_study
+
 CPU = torch.device("cpu")
 
 
 @pytest.fixture(scope="module")
 def study():
-    return Study.from_dict(
-        {
-            "baseline": "plain",
-            "seeds": 1,
-            "task": {"name": "blobs", "imbalance": "long_tailed", "ratio": 10, "n_max": 60},
-            "base": {"model": "cnn_small(width=4)", "epochs": 12, "batch_size": 16},
-            "methods": {"plain": {}, "focal": {"loss": "focal"}, "scaled": {"posthoc": "temperature"}},
-        }
-    )
+    return blobs_study({"plain": {}, "focal": {"loss": "focal"}, "scaled": {"posthoc": "temperature"}}, epochs=12)
 
 
 def run_all(study, store, stop=lambda: False):

@@ -16,14 +16,10 @@ baseline = "plain"
 seeds = 2
 task = {name = "digits", imbalance = "long_tailed", ratio = 20}
 base = {model = "cnn_small", epochs = 10}
-[methods.plain]
-[methods.class_balanced]
-weighting = "effective_number(beta=0.999)"
-[methods.mfw_drw]
-mix = "mfw(alpha=1.0)"
-weighting = "effective_number(beta=0.999, start=0.8)"
-[methods.adjusted]
-posthoc = "logit_adjust(tau=1.0)"
+methods.plain = {}
+methods.class_balanced = {weighting = "effective_number(beta=0.999)"}
+methods.mfw_drw = {mix = "mfw(alpha=1.0)", weighting = "effective_number(beta=0.999, start=0.8)"}
+methods.adjusted = {posthoc = "logit_adjust(tau=1.0)"}
 """
 
 

@@ -13,8 +13,10 @@ from equipoise.imbalance.posthoc.temperature import Temperature
 from equipoise.norms.example_weighing.posthoc import ExampleWeighing
 from equipoise.report import collect
 from equipoise.store import Store
-from equipoise.study import How, Study, jobs_of
+from equipoise.study import How, jobs_of
 from equipoise.study.run import job as jobs_file
+
+from .blobs import blobs_study
 
 CPU = torch.device("cpu")
 METHODS = {
@@ -31,15 +33,7 @@ METHODS = {
 
 @pytest.fixture(scope="module")
 def study():
-    return Study.from_dict(
-        {
-            "baseline": "plain",
-            "seeds": 1,
-            "task": {"name": "blobs", "imbalance": "long_tailed", "ratio": 10, "n_max": 60},
-            "base": {"model": "cnn_small(width=4)", "epochs": 2, "batch_size": 16},
-            "methods": METHODS,
-        }
-    )
+    return blobs_study(METHODS, epochs=2)
 
 
 def run_all(study, path):

@@ -32,7 +32,7 @@ def rendered(
     package: str = __package__,
     further_style: str | None = None,
 ) -> str:
-    """The page of a template; `head.html` and `top.html` take `title`, `name`, `contents` and `data` from `content`.
+    """The page of a template; `layout.html` takes `title`, `name`, `contents` and `data` from `content`.
 
     `package` has the template and `further_style`.
     """
