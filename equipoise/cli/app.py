@@ -39,6 +39,7 @@ MaxRuns = Annotated[
 ]
 Peek = Annotated[bool, typer.Option("--peek", help="Look at test results before the end; recorded permanently.")]
 Retry = Annotated[bool, typer.Option("--retry", help="Try failed runs again.")]
+StudyFile = Annotated[Path, typer.Argument(help="A study as TOML; studies/ has examples.", show_default=False)]
 Folder = Annotated[Path, typer.Argument(help="The folder that 'equipoise run' wrote.", show_default=False)]
 
 

@@ -11,13 +11,13 @@ import typer
 
 from ..core import EquipoiseError
 from ..core.words import counted
-from .app import Address, Device, Engine, MaxRuns, Out, Peek, Retry, Workers, app, console, told_how_to_go_on
+from .app import Address, Device, Engine, MaxRuns, Out, Peek, Retry, StudyFile, Workers, app, console, told_how_to_go_on
 from .results import show_report, store_in
 
 
 @app.command()
 def run(
-    study: Annotated[Path, typer.Argument(help="A study as TOML; studies/ has examples.", show_default=False)],
+    study: StudyFile,
     out: Out = None,
     workers: Workers = None,
     device: Device = None,
@@ -191,7 +191,7 @@ def _how_far(store: Any) -> str:
 
 @app.command()
 def plan(
-    study: Annotated[Path, typer.Argument(help="A study as TOML; studies/ has examples.", show_default=False)],
+    study: StudyFile,
     out: Out = None,
     workers: Workers = None,
     device: Device = None,

@@ -8,12 +8,12 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
-from .app import Address, Device, Engine, Workers, app, console, told_how_to_go_on
+from .app import Address, Device, Engine, StudyFile, Workers, app, console, told_how_to_go_on
 
 
 @app.command()
 def tune(
-    study: Annotated[Path, typer.Argument(help="A study as TOML; studies/ has examples.", show_default=False)],
+    study: StudyFile,
     trials: Annotated[
         int | None, typer.Option(min=1, max=10_000, help="Trials for every method; default as in [tune].")
     ] = None,

@@ -27,6 +27,7 @@ class Network(nn.Module):
     """
 
     stages: tuple[str, ...] = ("stem", "stage1", "stage2", "stage3")
+    draws_head: bool = False  # whether the head's weights are drawn from He's distribution as the others are
     feature_dim: int
     head: nn.Module
     pretraining: Pretraining | None = None

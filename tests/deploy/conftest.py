@@ -20,7 +20,6 @@ METHODS = {
     "head": {"train": "head"},  # with a file of weights
 }
 STUDY = {
-    "name": "small",
     "baseline": "plain",
     "seeds": 1,
     "task": {"name": "digits", "imbalance": "long_tailed", "ratio": 10, "n_max": 30},

@@ -22,21 +22,20 @@ from equipoise.train import Recipe, embed
 CLASSES = 5
 DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 # network, side of an image, a site inside it, millions of parameters for 1000 classes as the papers give them
+OF_BOTH = (
+    ("resnet18", 64, "body.layer1", 11.7),
+    ("resnext50_32x4d", 64, "body.layer2", 25.0),
+    ("densenet121", 64, "body.features.denseblock2", 8.0),
+    ("inception_v3", 96, "body.Mixed_5d", 23.8),  # the supplement's 24 M: without the auxiliary classifier
+)
 NETWORKS = (
-    ("torchvision/resnet18", 64, "body.layer1", 11.7),
-    ("torchvision/resnext50_32x4d", 64, "body.layer2", 25.0),
-    ("torchvision/densenet121", 64, "body.features.denseblock2", 8.0),
+    *((f"{library}/{name}", *rest) for library in ("torchvision", "timm") for name, *rest in OF_BOTH),
     ("torchvision/mobilenet_v2", 64, "body.features.3", 3.5),
     ("torchvision/shufflenet_v2_x0_5", 64, "body.stage2", 1.4),
     ("torchvision/efficientnet_b4", 64, "body.features.2", 19.3),
-    ("torchvision/inception_v3", 96, "body.Mixed_5d", 23.8),  # the supplement's 24 M: without the auxiliary classifier
     ("torchvision/googlenet", 64, "body.inception3a", 6.6),
-    ("timm/resnet18", 64, "body.layer1", 11.7),
-    ("timm/resnext50_32x4d", 64, "body.layer2", 25.0),
-    ("timm/densenet121", 64, "body.features.denseblock2", 8.0),
     ("timm/mobilenetv2_100", 64, "body.blocks.1", 3.5),
     ("timm/efficientnet_b4", 64, "body.blocks.1", 19.3),
-    ("timm/inception_v3", 96, "body.Mixed_5d", 23.8),
 )
 MEAN, STD = (torch.tensor(x)[:, None, None] for x in ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225)))  # ImageNet's
 SQUEEZENET = ("torchvision/squeezenet1_1", 64, "body.features.4", 1.24)

@@ -28,7 +28,6 @@ CPU = torch.device("cpu")
 WITHOUT_GPU = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA GPU")
 DEVICES = ["cpu", pytest.param("cuda", marks=[pytest.mark.gpu, WITHOUT_GPU])]
 PLAIN = {
-    "question": "Which?",
     "baseline": "plain",
     "seeds": 8,
     "task": {"name": "blobs", "n_max": 60},

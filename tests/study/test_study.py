@@ -102,11 +102,7 @@ def test_the_study_as_the_report_reads_it(read):
         ('name = "blobs"', 'name = "blobs"\nimbalence = "step"', "'task.imbalence'. Did you mean 'imbalance'"),
         ('name = "blobs"', 'name = "blobs"\nimbalance = "steep"', "imbalance"),
         ('name = "blobs"', 'name = "blobs"\nratio = 20', "imbalance"),
-        (
-            'baseline = "plain"',
-            'baseline = "plan"',
-            "the baseline 'plan' is not among the methods. Did you mean 'plain'",
-        ),
+        ('= "plain"', '= "plan"', "the baseline 'plan' is not among the methods. Did you mean 'plain'"),
         ('baseline = "plain"', "", "no baseline is named"),
         ("seeds = 3", "seeds = 0", "seeds must be"),
         ("seeds = 3", "seeds = [1, 1]", "seeds must be"),

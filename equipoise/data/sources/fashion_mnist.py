@@ -22,15 +22,10 @@ FASHION_MNIST = official(
     size=Size(classes=10, train=60_000, test=10_000),
 )
 NAMES = ("T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot")
+COMPANIONS = {"model": "cnn_small", "augment": "crop_flip(pad=2, flip=True)"}
 
 
-@register(
-    "fashion_mnist",
-    kind="task",
-    year=2017,
-    arxiv="1708.07747",
-    companions={"model": "cnn_small", "augment": "crop_flip(pad=2, flip=True)"},
-)
+@register("fashion_mnist", kind="task", year=2017, arxiv="1708.07747", companions=COMPANIONS)
 def fashion_mnist(root: str | Path | None = None) -> Source:
     """Clothes from a shop's catalogue: 60,000 training and 10,000 test gray images of 28 × 28, ten classes.
 

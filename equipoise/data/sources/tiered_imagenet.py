@@ -26,15 +26,10 @@ TIERED_IMAGENET = official(
     size=Size(classes=511, train=430_892, valid=1_533, test=25_550),
     varied_by=("few",),
 )
+COMPANIONS = {"model": "resnet12", "augment": "crop_flip(pad=8, flip=True)"}
 
 
-@register(
-    "tiered_imagenet",
-    kind="task",
-    year=2018,
-    arxiv="1803.00676",
-    companions={"model": "resnet12", "augment": "crop_flip(pad=8, flip=True)"},
-)
+@register("tiered_imagenet", kind="task", year=2018, arxiv="1803.00676", companions=COMPANIONS)
 def tiered_imagenet(few: str = "test", size: int = 84, root: str | Path | None = None) -> Source:
     """Step-imbalanced Tiered-ImageNet: 430,892 training, 1,533 validation and 25,550 test images, 511 classes.
 

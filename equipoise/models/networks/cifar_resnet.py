@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from torch import nn
-
 from ...core import checks, register
-from .._base import MOST_CHANNELS, MOST_LAYERS, HeadFactory, Network, NormFactory, kaiming_
-from ..heads.linear import LinearHead
+from .._base import MOST_CHANNELS, MOST_LAYERS, Network, NormFactory
 from .blocks import PadBlock, conv3x3, conv_norm_relu, stack, zero_last_gamma_
+from .head_last import head_last
 from .named import named
 
 
@@ -30,15 +28,11 @@ class CifarResNet(Network):
     Reference: He, Zhang, Ren, Sun. Deep Residual Learning for Image Recognition. CVPR 2016.
     """
 
+    draws_head = True
+
+    @head_last
     def __init__(
-        self,
-        num_classes: int,
-        in_channels: int = 3,
-        make_norm: NormFactory = nn.BatchNorm2d,
-        make_head: HeadFactory = LinearHead,
-        depth: int = 32,
-        width: int = 16,
-        zero_gamma: bool = False,
+        self, in_channels: int, make_norm: NormFactory, depth: int = 32, width: int = 16, zero_gamma: bool = False
     ) -> None:
         super().__init__()
         self.depth = checks.whole("depth", depth, 8, MOST_LAYERS)
@@ -52,9 +46,6 @@ class CifarResNet(Network):
         self.stage2 = stack(PadBlock, blocks, width, 2 * width, 2, make_norm)
         self.stage3 = stack(PadBlock, blocks, 2 * width, 4 * width, 2, make_norm)
         self.feature_dim = 4 * width
-        kaiming_(self)
-        self.head = make_head(self.feature_dim, num_classes)
-        kaiming_(self.head)
         if zero_gamma:
             zero_last_gamma_(self)
 

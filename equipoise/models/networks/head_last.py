@@ -33,6 +33,8 @@ def head_last(build: Callable[..., None]) -> Callable[..., None]:
         build(self, in_channels, make_norm, *args, **kwargs)
         kaiming_(self)
         self.head = make_head(self.feature_dim, num_classes)
+        if self.draws_head:
+            kaiming_(self.head)
 
     shared = list(inspect.signature(__init__, eval_str=True).parameters.values())[:5]
     own = list(inspect.signature(build, eval_str=True).parameters.values())[3:]

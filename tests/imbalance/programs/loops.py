@@ -80,18 +80,11 @@ def lightning(folder):
         def configure_optimizers(self):
             return torch.optim.SGD(self.parameters(), 0.0)
 
+    quiet = {"enable_progress_bar": False, "enable_model_summary": False, "enable_checkpointing": False}
+
     def fit(name, epochs, resumed=None, **options):
-        trainer = Trainer(
-            accelerator="cpu",
-            devices=2,
-            strategy="ddp",
-            max_epochs=epochs,
-            default_root_dir=folder,
-            logger=False,
-            enable_checkpointing=False,
-            enable_progress_bar=False,
-            enable_model_summary=False,
-        )
+        machine = {"accelerator": "cpu", "devices": 2, "strategy": "ddp"}
+        trainer = Trainer(**machine, max_epochs=epochs, default_root_dir=folder, logger=False, **quiet)
         network, batches = Noting(), loader(name, **options)
         trainer.fit(network, batches, ckpt_path=resumed)
         return trainer, network.visited
@@ -105,7 +98,6 @@ def lightning(folder):
     visited["resumed"] = first + rest
     told = {"rank": trainer.global_rank, "num_replicas": trainer.world_size}
     trainer, visited["told"] = fit("uniform", EPOCHS, **told)
-    quiet = {"enable_progress_bar": False, "enable_model_summary": False, "enable_checkpointing": False}
     visited["example"] = example("with_lightning")(*DATA, default_root_dir=folder, **quiet)
     return trainer.global_rank, visited
 
