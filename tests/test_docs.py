@@ -1,6 +1,5 @@
 """Method pages are what the docstrings say, and the README's code runs."""
 
-import importlib.util
 import re
 from pathlib import Path
 
@@ -8,15 +7,14 @@ import pytest
 
 from equipoise.core.extras import MissingPackage
 
+from .loading import loaded
+
 ROOT = Path(__file__).parents[1]
 
 
 @pytest.fixture(scope="module")
 def builder():
-    spec = importlib.util.spec_from_file_location("build_pages", ROOT / "docs" / "build_pages.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return loaded(ROOT / "docs" / "build_pages.py")
 
 
 def test_no_page_is_stale(builder):

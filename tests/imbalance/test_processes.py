@@ -3,7 +3,6 @@
 `programs/loops.py` holds the loops. None of them tells the sampler which process it is in.
 """
 
-import importlib.util
 import json
 import os
 import subprocess
@@ -16,13 +15,13 @@ import torch
 
 from equipoise.imbalance import DistributedWeightedSampler
 
+from ..loading import loaded
+
 LOOPS = Path(__file__).parent / "programs" / "loops.py"
 TORCHRUN = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2")
 pytestmark = pytest.mark.skipif(not torch.distributed.is_available(), reason="this PyTorch has no torch.distributed")
 
-spec = importlib.util.spec_from_file_location("loops", LOOPS)
-loops = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(loops)
+loops = loaded(LOOPS)
 
 
 def visited(loop, folder):

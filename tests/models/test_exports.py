@@ -1,15 +1,13 @@
 """Networks taken elsewhere with the batch size left open, and run there; `benchmarks/exports.py` has all of them."""
 
-import importlib.util
 from pathlib import Path
 
 import pytest
 import torch
 
-spec = importlib.util.spec_from_file_location("exports", Path(__file__).parents[2] / "benchmarks" / "exports.py")
-exports = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(exports)
+from ..loading import loaded
 
+exports = loaded(Path(__file__).parents[2] / "benchmarks" / "exports.py")
 SMALL = "cnn_small(width=4)"
 # one of each architecture, small where that can be said
 NETWORKS = (

@@ -1,20 +1,18 @@
 """Mutated study files and strange parameters: a sentence each, and no traceback. The long version is in benchmarks/."""
 
-import importlib.util
 import random
 from pathlib import Path
 
 import pytest
+
+from ..loading import loaded
 
 FILE = Path(__file__).parents[2] / "benchmarks" / "mutations.py"
 
 
 @pytest.fixture(scope="module")
 def mutations():
-    spec = importlib.util.spec_from_file_location("mutations", FILE)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return loaded(FILE)
 
 
 def test_the_studies_that_are_mutated_are_good(mutations):

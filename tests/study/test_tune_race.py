@@ -1,6 +1,7 @@
 """The race between trials, with simulated scores: half the runs, nearly the choice of an exhaustive search."""
 
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -8,7 +9,10 @@ from scipy import stats
 
 from equipoise.study.tune.race import Racer, hoped_end, hopeless, who_goes_on
 
+from ..loading import loaded
+
 SEEDS = 6
+race = loaded(Path(__file__).parents[2] / "benchmarks" / "race.py")
 
 
 def racer(*scores, hoped=None, first=None):
@@ -17,25 +21,9 @@ def racer(*scores, hoped=None, first=None):
     return Racer(scores, means, hoped, scores[0] if first is None and scores else first or -math.inf)
 
 
-def raced(scores, margin=0.005):
+def raced(scores):
     """Scores (trials, seeds) given out as a race does: how many each trial gets."""
-    had, going = [1] * len(scores), list(range(len(scores)))
-    while True:
-        racers = [racer(*row[:n]) for row, n in zip(scores, had, strict=True)]
-        ends = hopeless(racers, SEEDS, margin)
-        going = [t for t in going if not ends[t] and had[t] < SEEDS]
-        if not going:
-            return had
-        others = [r for t, r in enumerate(racers) if t not in going]
-        for t, goes in zip(going, who_goes_on([racers[t] for t in going], others, SEEDS), strict=True):
-            had[t] += goes
-
-
-def drawn(rng, noise, trials=12):
-    """A grid around an optimum: trials lose up to 15 points, seeds move all of them, and each has noise of its own."""
-    true = 0.9 - 0.12 * np.linspace(-1, 1, trials) ** 2 - 0.03 * rng.random(trials)
-    own = noise * np.where(true < 0.82, 3, 1)  # what hardly trains is noisier
-    return true[:, None] + 0.02 * rng.normal(size=SEEDS) + own[:, None] * rng.normal(size=(trials, SEEDS))
+    return race.race(scores[:, :, None])  # curves of one epoch
 
 
 @pytest.mark.parametrize("noise", [0.005, 0.01, 0.02])
@@ -43,7 +31,7 @@ def test_the_choice_of_an_exhaustive_search_at_half_the_runs(noise):
     rng = np.random.default_rng(0)
     lost, runs = [], []
     for _ in range(40):
-        scores = drawn(rng, noise)
+        scores = race.drawn(rng, noise)
         had = raced(scores)
         chosen = max((t for t, n in enumerate(had) if n == SEEDS), key=lambda t: scores[t].mean())
         lost.append(scores.mean(axis=1).max() - scores[chosen].mean())
