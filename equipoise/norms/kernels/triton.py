@@ -134,6 +134,16 @@ class ColumnPlan(NamedTuple):
         return torch.empty(2, blocks * self.grid[1], x.shape[1], dtype=torch.float32, device=x.device)
 
 
+def example_tile(x: Tensor) -> tuple[int, int]:
+    """How many positions and channels of one example a program takes at a time."""
+    positions, channels = triton.next_power_of_2(x.shape[2:].numel()), triton.next_power_of_2(x.shape[1])
+    if is_columns(x):
+        across = min(channels, 32)
+        return min(positions, 4096 // across), across
+    along = min(positions, 4096)
+    return along, min(max(1, 2048 // along), channels)
+
+
 def is_columns(x: Tensor) -> bool:
     return is_channels_last(x) or x.shape[2:].numel() == 1
 

@@ -15,7 +15,7 @@ import triton.language as tl
 from torch import Tensor
 
 from .groups import PerChannel, layout_of, twice_differentiable
-from .triton import dense, is_columns, on
+from .triton import dense, example_tile, is_columns, on
 
 
 class BlockNormTriton(torch.autograd.Function):
@@ -120,13 +120,7 @@ def _over_blocks(kernel: Any, x: Tensor, *args: Any, groups: int, blocks: int, *
 def _over_values(kernel: Any, x: Tensor, *args: Any, groups: int | None = None, **options: Any) -> None:
     n, channels = x.shape[:2]
     positions = x.shape[2:].numel()
-    columns = is_columns(x)
-    if columns:
-        across = min(triton.next_power_of_2(channels), 32)
-        along = min(triton.next_power_of_2(positions), 4096 // across)
-    else:
-        along = min(triton.next_power_of_2(positions), 4096)
-        across = min(max(1, 2048 // along), triton.next_power_of_2(channels))
+    columns, (along, across) = is_columns(x), example_tile(x)
     if groups is not None:
         options["width"] = channels // groups
     kernel[(triton.cdiv(channels, across), n)](

@@ -8,7 +8,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from .triton import dense, is_columns, on
+from .triton import dense, example_tile, is_columns, on
 
 
 def example_weighted_triton(
@@ -18,12 +18,7 @@ def example_weighted_triton(
     x, columns = dense(x), is_columns(x)
     n, channels = x.shape[:2]
     positions = x.shape[2:].numel()
-    if columns:
-        width = min(triton.next_power_of_2(channels), 32)
-        height = min(triton.next_power_of_2(positions), 4096 // width)
-    else:
-        height = min(triton.next_power_of_2(positions), 4096)
-        width = min(max(1, 2048 // height), triton.next_power_of_2(channels))
+    height, width = example_tile(x)
     y = torch.empty_like(x)
     with on(x):
         _weigh[(triton.cdiv(channels, width), n)](
