@@ -20,6 +20,15 @@ def frame(rows: Sequence[dict[str, Any]], columns: Sequence[str]) -> Any:
     return pandas.DataFrame(rows, columns=list(columns))
 
 
+def html_paragraphs(text: str) -> str:
+    """Each line as a paragraph for a notebook; all text is escaped.
+
+    >>> html_paragraphs("<a>\\nb")
+    '<p>&lt;a&gt;</p><p>b</p>'
+    """
+    return "".join(f"<p>{escape(visible(line))}</p>" for line in text.split("\n"))
+
+
 def html_table(header: Iterable[object], rows: Iterable[Iterable[object]]) -> str:
     """A plain table for a notebook; all text is escaped.
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from html import escape
 from pathlib import Path
 from typing import Any
 
 from ..core import EquipoiseError
-from ..core.escaping import visible
-from ..core.tables import frame, html_table
+from ..core.tables import frame, html_paragraphs, html_table
 from ..report import Board, Collected, Refused, make_board, write_board
 from ..report.render.board import board_table, board_title
 from .folders import study_folders
@@ -59,8 +57,9 @@ class BoardResults:
 
     def _repr_html_(self) -> str:
         table = board_table(self.board)
-        words = "".join(f"<p>{escape(visible(line))}</p>" for line in repr(self).split("\n"))
-        return words + html_table((column.title for column in table.columns), (cells for _, cells in table.rows))
+        return html_paragraphs(repr(self)) + html_table(
+            (column.title for column in table.columns), (cells for _, cells in table.rows)
+        )
 
 
 def board(*folders: Path | str) -> BoardResults:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from html import escape
 from pathlib import Path
 from typing import Any
 
-from ..core.escaping import visible
-from ..core.tables import frame, html_table
+from ..core.tables import frame, html_paragraphs, html_table
 from ..report import Combination, combine_studies, sentences, write_combined
 from ..report.render.combined_tables import method_table
 from ..store import Store
@@ -56,9 +54,8 @@ class CombinedResults:
         return "\n".join([*sentences(self.combination.combined), *self.combination.notices])
 
     def _repr_html_(self) -> str:
-        words = "".join(f"<p>{escape(visible(line))}</p>" for line in repr(self).split("\n"))
         table = method_table(self.combination.combined)
-        return words + html_table(table.header, table.rows)
+        return html_paragraphs(repr(self)) + html_table(table.header, table.rows)
 
 
 def combine(*studies: Path | str | Store | Results, baseline: str | None = None, peek: bool = False) -> CombinedResults:

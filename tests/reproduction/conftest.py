@@ -65,6 +65,23 @@ def document(seeds=(0, 1, 2), methods=("plain", "focal"), name="small"):
     )
 
 
+def paper_text(studies, numbers, differs=""):
+    """The file of a paper with one table, a column for each of the studies."""
+    return f'''
+paper = "A paper"
+reference = "A. Author"
+[[table]]
+table = "table 1"
+place = "page 1"
+metric = "accuracy"
+studies = {studies}
+numbers = """
+{numbers}
+"""
+{differs}
+'''
+
+
 @pytest.fixture
 def store(tmp_path):
     store = Store(tmp_path / "store").create()

@@ -9,7 +9,7 @@ from equipoise.core import EquipoiseError
 from equipoise.reproduction import keep_records, records_of, write_tables
 from equipoise.reproduction.pages import BEGIN, END
 
-from .conftest import document
+from .conftest import document, paper_text
 
 ROOT = Path(__file__).parents[2]
 RESULTS, PUBLISHED = ROOT / "docs" / "results", ROOT / "studies" / "papers" / "published"
@@ -28,22 +28,11 @@ def written(store, tmp_path):
     """The pages of a paper with two studies, of which one has runs: plain 60, 70, 80 %, focal 90 % each time."""
     (tmp_path / "published").mkdir()
     (tmp_path / "published" / "paper.toml").write_text(
-        """
-        paper = "A paper"
-        reference = "A. Author"
-        [[table]]
-        table = "table 1"
-        place = "page 3"
-        metric = "accuracy"
-        studies = ["small", "large"]
-        numbers = '''
-            plain | 71.0 80.0
-            focal | 85.0 81.0
-            other | 86.5 -
-        '''
-        [table.differs]
-        other = "more epochs"
-        """
+        paper_text(
+            ["small", "large"],
+            "plain | 71.0 80.0\nfocal | 85.0 81.0\nother | 86.5 -",
+            '[table.differs]\nother = "more epochs"',
+        )
     )
     keep_records([records_of(document(), store), records_of(document(name="ours"), store)], tmp_path / "records")
     (tmp_path / "README.md").write_text(f"before\n{BEGIN}\nold\n{END}\nafter\n")

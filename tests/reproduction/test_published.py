@@ -8,6 +8,8 @@ import pytest
 from equipoise.core import EquipoiseError
 from equipoise.reproduction import read_paper, read_papers
 
+from .conftest import paper_text
+
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "studies" / "papers" / "published"
 CELLS = {(cell.study, cell.method): cell for paper in read_papers(FOLDER) for cell in paper.cells}
@@ -56,16 +58,7 @@ def test_a_dash_is_no_number():
     assert ("mfw_table1_cifar10_step_ratio200", "Focal") not in CELLS
 
 
-TABLE = """
-paper = "A paper"
-reference = "A paper"
-[[table]]
-table = "table 1"
-place = "page 1"
-metric = "accuracy"
-studies = ["one", "two"]
-numbers = "ERM | 70.0 71.0"
-"""
+TABLE = paper_text(["one", "two"], "ERM | 70.0 71.0")
 
 
 @pytest.mark.parametrize(
@@ -74,7 +67,7 @@ numbers = "ERM | 70.0 71.0"
         ("70.0 71.0", "70.0", "ERM has 1 numbers for 2 studies"),
         ('"accuracy"', '"acuracy"', "metric is 'acuracy'"),
         ('"accuracy"', '"gain in accuracy"', "gains against a method"),
-        ('71.0"', '71.0"\n[table.differs]\nErm = "x"', "differs names Erm"),
+        ('71.0\n"""', '71.0\n"""\n[table.differs]\nErm = "x"', "differs names Erm"),
         ('place = "page 1"\n', "", "'place'"),
     ],
 )
