@@ -19,13 +19,16 @@ class Gradients:
 
     def __init__(self, parameters: Iterable[nn.Parameter], parts: int) -> None:
         self.parameters, self.parts = list(parameters), parts
+        self._one: Tensor | None = None  # the gradient of a loss by itself
         self._loss: Tensor | float = 0.0
         self._weight: Tensor | float = 0.0
 
     def add(self, terms: Terms) -> None:
         """Add the gradients of a part."""
         if self.parts == 1:
-            terms.total.backward()
+            if self._one is None:
+                self._one = torch.ones_like(terms.total)  # which PyTorch would make at every step
+            terms.total.backward(self._one)
             self._loss = terms.total.detach()
             return
         loss = terms.total * terms.weight

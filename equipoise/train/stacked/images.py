@@ -39,7 +39,7 @@ class MovedImages:
     """
 
     def __init__(self, runs: Sequence[Run], place: Mapping[int, int], trunk: Trunk, index: Tensor) -> None:
-        self.trunk, self.row = trunk, {id(run): i for i, run in enumerate(runs)}
+        self.trunk, self.runs, self.row = trunk, list(runs), {id(run): i for i, run in enumerate(runs)}
         self.place, self.index, self.labels = place, index, torch.zeros_like(index)
         device = trunk.device
         self.corner = torch.zeros(len(runs), 2, trunk.images, 1, dtype=torch.int64, device=device)
@@ -50,9 +50,6 @@ class MovedImages:
             for run in runs
         ]
         self.of = torch.tensor(of, dtype=torch.int64, device=device)
-
-    def __contains__(self, run: Run) -> bool:
-        return id(run) in self.row
 
     def begin(self, run: Run) -> Batch:
         """The run's next batch, whose images and labels come with `fill`: the same random numbers as without it."""

@@ -167,10 +167,11 @@ class Stack:
     def step(self, side_by_side: SideBySide) -> None:
         """One step of all runs."""
         with self.trunk.aside():
+            self.counters.choose_samples()
+            chosen = torch.cuda.current_stream().record_event()
             self.counters.set_rates()
             self.trunk.arrange_weights()
-        self.counters.choose_samples()
-        batches = self._batches(side_by_side)
+        batches = self._batches(side_by_side, chosen)
         self.trunk.wait_for_aside()
         given, blended = self._forward(side_by_side)
         ends = side_by_side(lambda run: self._end(run, batches[id(run)]), self.runs)
@@ -181,21 +182,25 @@ class Stack:
         self.descent.step()
         side_by_side(self._move_weights, self.runs)
 
-    def _batches(self, side_by_side: SideBySide) -> dict[int, Batch]:
-        """The next batch of each run, by its id; the images are where the trunk reads them."""
+    def _batches(self, side_by_side: SideBySide, chosen: torch.cuda.Event) -> dict[int, Batch]:
+        """The next batch of each run, by its id, once samples are `chosen`; images are where the trunk reads them."""
+        batches: dict[int, Batch] = {}
+
+        def add(work: Callable[[Run], Batch], runs: Sequence[Run]) -> None:
+            batches.update(zip(map(id, runs), side_by_side(work, runs), strict=True))
+
         moved = self.moved_images
-        batches = dict(zip(map(id, self.runs), side_by_side(self._begin, self.runs), strict=True))
+        if moved is not None:
+            add(moved.begin, moved.runs)
+        torch.cuda.current_stream().wait_event(chosen)
         if moved is not None:
             moved.fill()
-            mixed = [run for run in self.runs if run in moved and run.mix is not None]  # which asks for labels
-            mixtures = side_by_side(lambda run: run.mixed(batches[id(run)]), mixed)
-            batches |= dict(zip(map(id, mixed), mixtures, strict=True))
+            add(lambda run: run.mixed(batches[id(run)]), [run for run in moved.runs if run.mix is not None])
+        add(self._begin, [run for run in self.runs if id(run) not in batches])
         return batches
 
     def _begin(self, run: Run) -> Batch:
-        """The run's next batch, without its images and labels where `moved_images` has them."""
-        if self.moved_images is not None and run in self.moved_images:
-            return self.moved_images.begin(run)
+        """The next batch of a run whose images are not just moved."""
         i = self.place[id(run)]
         (batch,) = run.parts_of(self.counters.index[i], self.counters.place[i])
         batch = run.mixed(batch)
