@@ -3,6 +3,7 @@
     python benchmarks/cluster.py kills --times 30     # kill -9 of workers, nodes and drivers, at random
     python benchmarks/cluster.py study --seeds 20     # a real study, on the cluster and by the local engine, in turns
     python benchmarks/cluster.py sleep --runs 1000 --seconds 20 --tasks 100   # what Ray and the driver cost
+    python benchmarks/cluster.py errors --times 3     # seconds until a mistake is told, from the command's start
 
 What was measured is in docs/results/cluster.md.
 """
@@ -15,6 +16,7 @@ import os
 import random
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -22,8 +24,10 @@ import time
 from collections import Counter
 from pathlib import Path
 
+import numpy as np
 import ray
 import torch
+from PIL import Image
 from ray.cluster_utils import Cluster
 
 STUDY = """
@@ -49,18 +53,19 @@ posthoc = "logit_adjust(tau=1.0)"
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["kills", "study", "sleep"])
-    parser.add_argument("--times", type=int, default=30, help="kills")
+    parser.add_argument("what", choices=["kills", "study", "sleep", "errors"])
+    parser.add_argument("--times", type=int, default=30, help="kills, or tries of each error")
     parser.add_argument("--chance", type=int, default=0, help="seed of the kills' moments and victims")
     parser.add_argument("--seeds", type=int, default=4)
     parser.add_argument("--epochs", type=int, default=30)
+    parser.add_argument("--turns", type=int, default=3, help="of the two engines in a study")
     parser.add_argument("--runs", type=int, default=1000)
     parser.add_argument("--seconds", type=float, default=20.0)
     parser.add_argument("--tasks", type=int, default=100)
     asked = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="cluster-"))
     try:
-        {"kills": kills, "study": study, "sleep": sleep}[asked.what](folder, asked)
+        {"kills": kills, "study": study, "sleep": sleep, "errors": errors}[asked.what](folder, asked)
     finally:
         ray.shutdown()
         shutil.rmtree(folder, ignore_errors=True)
@@ -89,9 +94,10 @@ def add_node(nodes: Cluster, cpus: int, tries: int = 10) -> None:
                 raise
 
 
-def start(path: Path, out: Path, *options: str) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "equipoise", "run", str(path), "--out", str(out), "--device", "cpu", *options]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+def start(path: Path, out: Path, *options: str, code=("-m", "equipoise"), env=None) -> subprocess.Popen[str]:
+    command = [sys.executable, *code, "run", str(path), "--out", str(out), "--device", "cpu", *options]
+    environment = {**os.environ, **(env or {})}
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment)
 
 
 def seconds_of(path: Path, out: Path, *options: str) -> float:
@@ -189,13 +195,14 @@ def study(folder: Path, asked: argparse.Namespace) -> None:
     path = folder / "asked.toml"
     path.write_text(STUDY.format(seeds=asked.seeds, epochs=asked.epochs))
     nodes = cluster_of(2, 1)
-    for turn in range(3):
+    for turn in range(asked.turns):
         local = seconds_of(path, folder / f"local{turn}", "--workers", "2")
         there = seconds_of(path, folder / f"ray{turn}", "--engine", "ray", "--address", nodes.address)
         runs = len(records(folder / f"ray{turn}"))
         same = records(folder / f"local{turn}") == records(folder / f"ray{turn}")
         print(
-            f"{runs} runs: local {local:.1f} s, Ray {there:.1f} s, {100 * (there / local - 1):+.1f} %; same: {same}",
+            f"{runs} runs: local {local:.1f} s, Ray {there:.1f} s, {100 * (there / local - 1):+.1f} %; same: {same}; "
+            f"load {os.getloadavg()[0]:.1f}",
             flush=True,
         )
     nodes.shutdown()
@@ -205,6 +212,7 @@ def sleep(folder: Path, asked: argparse.Namespace) -> None:
     """Tasks that sleep, tell an epoch a second, and send a checkpoint and a run: all but the training is as it is."""
     from equipoise.store import Store
     from equipoise.study import How, Study, jobs_of
+    from equipoise.study.run.cluster.connection import connected
     from equipoise.study.run.cluster.engine import RayEngine
     from equipoise.study.run.workers import Workers
 
@@ -220,10 +228,9 @@ def sleep(folder: Path, asked: argparse.Namespace) -> None:
     )
     jobs, store = jobs_of(recipe for _, recipe in made.recipes()), Store(folder / "store").create()
     how = How.on("cpu", asked.tasks, engine="ray", address=nodes.address)
-    RayEngine._submit = lambda self, jobs: self._remote(sleeping).remote(
-        asked.seconds, jobs[0].training.key, files_for(jobs[0])
-    )
+    RayEngine._submit = lambda self, jobs: task.remote(asked.seconds, jobs[0].training.key, files_for(jobs[0]))
     RayEngine.pack_size = lambda self, jobs: 1
+    task = connected(nodes.address).task(sleeping, "cpu")
     warm = ray.remote(num_cpus=1)(time.sleep)
     ray.get([warm.remote(2.0) for _ in range(asked.tasks)])  # processes that start are no overhead of a long study
     ray.get([warm.remote(2.0) for _ in range(asked.tasks)])
@@ -258,6 +265,73 @@ def files_for(job) -> dict[str, bytes]:
     record = failure_of(job.training, ValueError("it only slept"), 0.0, torch.device("cpu")).to_dict()
     record["files"] = {name: checksum(data) for name, data in rest.items()}
     return rest | {"record.json": to_bytes(record)}
+
+
+# -- errors ------------------------------------------------------------------------------------------------------------
+
+# a set counts as too large to be sent, so that each node must have it
+NOTHING_IS_SENT = """
+from equipoise.__main__ import main
+from equipoise.study.run.cluster import sets
+sets.SENT = 0
+main()
+"""
+
+
+def errors(folder: Path, asked: argparse.Namespace) -> None:
+    """Each mistake several times; the cluster is there already."""
+    path = folder / "asked.toml"
+    path.write_text(STUDY.format(seeds=1, epochs=1))
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        addresses = {"nothing listens": "127.0.0.1:9", "something else does": f"127.0.0.1:{silent.getsockname()[1]}"}
+        for what, address in addresses.items():
+            tell(
+                what,
+                asked.times,
+                "no Ray cluster answers",
+                path,
+                folder / "out",
+                "--engine",
+                "ray",
+                "--address",
+                address,
+            )
+    nodes = cluster_of(1, 1)
+    options = ("--engine", "ray", "--address", nodes.address)
+    images = own_images(folder / "data" / "noise")
+    mine = folder / "mine.toml"
+    mine.write_text(path.read_text().replace('name = "digits"', f"name = \"folder(path='{images.name}', size=8)\""))
+    code, here = ("-c", NOTHING_IS_SENT), {"EQUIPOISE_DATA": str(images.parent)}
+    tell("no images there", asked.times, "not have the images", mine, folder / "out", *options, code=code, env=here)
+    other = folder / "other" / "torch-0.4.1.dist-info"
+    other.mkdir(parents=True)
+    (other / "METADATA").write_text("Metadata-Version: 2.1\nName: torch\nVersion: 0.4.1\n")
+    os.environ["PYTHONPATH"] = os.pathsep.join([str(other.parent), before := os.environ.get("PYTHONPATH", "")])
+    add_node(nodes, 1)
+    os.environ["PYTHONPATH"] = before
+    tell("another PyTorch there", asked.times, "other software", path, folder / "out", *options)
+    nodes.shutdown()
+
+
+def tell(what: str, times: int, words: str, path: Path, out: Path, *options: str, **how) -> None:
+    took = []
+    for _ in range(times):
+        began = time.monotonic()
+        process = start(path, out, *options, **how)
+        text, _ = process.communicate()
+        assert process.returncode == 2 and words in " ".join(text.split()), text
+        took.append(f"{time.monotonic() - began:.1f}")
+    print(f"{what}: {', '.join(took)} s; load {os.getloadavg()[0]:.1f}", flush=True)
+
+
+def own_images(folder: Path) -> Path:
+    """Two classes of noise."""
+    chance = np.random.default_rng(0)
+    for name in ("cat", "dog"):
+        (folder / name).mkdir(parents=True)
+        for number in range(60):
+            Image.fromarray(chance.integers(0, 256, (8, 8, 3), np.uint8)).save(folder / name / f"{number}.png")
+    return folder
 
 
 if __name__ == "__main__":

@@ -16,10 +16,10 @@ from torch import Tensor
 from torch.nn import Linear
 from torch.nn.functional import cross_entropy
 
+from equipoise.core.files import features_folder
 from equipoise.data import load_task
 from equipoise.imbalance import estimate_prior
 from equipoise.train import embed
-from equipoise.train.embed import features_folder
 
 RATIO = 50  # of the training photographs
 DRAWS = 10

@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ..core import EquipoiseError
+from ..core.files import features_folder
 from ..core.progress import Progress
 from ..data import ImageFiles
 from ..data.content import content_of
-from ..train.embed import BACKBONE, BATCH, Backbone, features_folder
+from ..train.embed import BACKBONE, BATCH, Backbone
 from .labels import pixel_features
 
 SIZE = 128  # pixels of the images that the network sees

@@ -43,6 +43,14 @@ StudyFile = Annotated[Path, typer.Argument(help="A study as TOML; studies/ has e
 Folder = Annotated[Path, typer.Argument(help="The folder that 'equipoise run' wrote.", show_default=False)]
 
 
+def connect_early(engine: str, address: str | None, device: str | None, workers: int | None) -> None:
+    """Nodes of a cluster can start their processes while this one imports PyTorch, and a wrong address is told soon."""
+    if engine == "ray":
+        from ..study.run.cluster.connection import connected
+
+        connected(address).warm_up(device, workers)
+
+
 @contextmanager
 def told_how_to_go_on(stopped: Callable[[], str]) -> Iterator[None]:
     """Ends the command in order after Ctrl-C: what was done is kept, and the same command goes on."""

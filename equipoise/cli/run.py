@@ -11,7 +11,21 @@ import typer
 
 from ..core import EquipoiseError
 from ..core.words import counted
-from .app import Address, Device, Engine, MaxRuns, Out, Peek, Retry, StudyFile, Workers, app, console, told_how_to_go_on
+from .app import (
+    Address,
+    Device,
+    Engine,
+    MaxRuns,
+    Out,
+    Peek,
+    Retry,
+    StudyFile,
+    Workers,
+    app,
+    connect_early,
+    console,
+    told_how_to_go_on,
+)
 from .results import show_report, store_in
 
 
@@ -60,6 +74,7 @@ def run(
     a fifth of the study, or with --pilot. If that makes clearly fewer mistakes, training was too short, and no method
     is called better unless you add --accept-short-training.
     """
+    connect_early(engine, address, device, workers)
     from ..store import Store
     from ..study import Budget, Study
 

@@ -7,6 +7,7 @@ import os
 import sys
 from pathlib import Path
 
+CHECKPOINT = "checkpoint.pt"  # of a run under way, in a folder of its own
 _SEAL = b"equipoise sealed\n"
 _DIGEST = 16  # bytes: damage is to be found, nobody is to be kept from forging
 
@@ -68,3 +69,8 @@ def cache_folder() -> Path:
     else:
         base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
     return Path(os.path.abspath(os.path.expanduser(base))) / "equipoise"
+
+
+def features_folder() -> Path:
+    """Where the features of a study's images are kept."""
+    return cache_folder() / "features"

@@ -22,7 +22,7 @@ from .augment import (
     resized_crop,
     rotate,
 )
-from .cache import cached_source, copy_source, forget_cached
+from .cache import cached_source, forget_cached
 from .class_sizes import draw, long_tailed_counts, step_counts
 from .corruptions import CORRUPTIONS, SEVERITIES, corrupt
 from .decode import DataError
@@ -73,7 +73,6 @@ __all__ = [
     "cached_source",
     "centre_crop",
     "check_task",
-    "copy_source",
     "corrupt",
     "crop_flip",
     "crops_of",

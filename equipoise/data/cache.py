@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
-import os
 import shutil
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
+from ..core.whole_folders import locked, written_aside
 from .arena import Arena
 from .features import Features
 from .frame import Frame
@@ -35,7 +32,7 @@ def cached_source(folder: Path, read: Callable[[], Source]) -> Source:
     A folder stands for one content: what a killed process left there is taken up again as it is.
     """
     folder.parent.mkdir(parents=True, exist_ok=True)
-    with _locked(folder.with_name(f"{folder.name}.lock")):
+    with locked(folder.with_name(f"{folder.name}.lock")):
         if not folder.exists():
             source = read()
             if source.streamed or source.nbytes < WORTH_SHARING:
@@ -51,41 +48,21 @@ def cached_source(folder: Path, read: Callable[[], Source]) -> Source:
 def keep_source(folder: Path, read: Callable[[], Source]) -> None:
     """Write what `read()` gives to `folder` unless it is there, however small it is: `cached_source` then finds it."""
     folder.parent.mkdir(parents=True, exist_ok=True)
-    with _locked(folder.with_name(f"{folder.name}.lock")):
+    with locked(folder.with_name(f"{folder.name}.lock")):
         if not folder.exists():
             _write(folder, read())
-
-
-def copy_source(folder: Path, files: Callable[[], Mapping[str, NDArray[np.uint8]]]) -> None:
-    """Write a folder of `keep_source` that comes from another machine as bytes, unless it is there."""
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with _locked(folder.with_name(f"{folder.name}.lock")):
-        if not folder.exists():
-            with _aside(folder) as aside:
-                for name, content in files().items():
-                    content.tofile(aside / name)
 
 
 def forget_cached(cache: Path) -> None:
     """Remove what `cached_source` wrote below `cache`; who has mapped it keeps it."""
     for lock in cache.glob("*.lock"):
-        with _locked(lock):
+        with locked(lock):
             shutil.rmtree(lock.with_suffix(""), ignore_errors=True)
 
 
 def _write(folder: Path, source: Source) -> None:
-    with _aside(folder) as aside:
+    with written_aside(folder) as aside:
         _write_parts(aside, source)
-
-
-@contextmanager
-def _aside(folder: Path) -> Iterator[Path]:
-    """A folder to write to, which becomes `folder` at the end: present means complete."""
-    aside = folder.with_name(f"{folder.name}.part")
-    shutil.rmtree(aside, ignore_errors=True)
-    aside.mkdir()
-    yield aside
-    os.rename(aside, folder)
 
 
 def _write_parts(aside: Path, source: Source) -> None:
@@ -118,11 +95,3 @@ def _split(folder: Path, name: str, frame: dict[str, int] | None) -> Split:
         return Split(OnDisk(folder / f"{name}.npy"), labels)
     table = torch.from_numpy(np.load(folder / f"{name}_table.npy"))
     return Split(Ragged(Arena(folder / f"{name}.pixels"), table, Frame(**frame)), labels)
-
-
-@contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    """One process at a time; the system frees the lock of one that dies."""
-    with path.open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield

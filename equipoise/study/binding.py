@@ -11,10 +11,10 @@ from dataclasses import replace
 from ..analysis.statistics.priority import check_classes
 from ..core import Spec, card
 from ..core.escaping import visible
+from ..core.files import features_folder
 from ..data import DataError, Task, data_notes, load_task, placeless
 from ..store import Record, Store
 from ..train import Recipe, TaskChoice
-from ..train.embed import features_folder
 from .study import Study
 
 

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from ..core import EquipoiseError
-from ..core.files import cache_folder, sealed, unsealed, write_whole
+from ..core.files import features_folder, sealed, unsealed, write_whole
 from ..core.progress import Progress, silent
 from ..data import Features, Source, Split, normalize
 from ..data.task import Images
@@ -89,11 +89,6 @@ def features_files(model: str, weights: str | None, in_channels: int, content: s
     backbone = backbone_of(model, in_channels, weights, torch.device("cpu"))
     files = [features_folder() / backbone.file(f"{content} {split}") for split in ("train", "valid", "test")]
     return [file for file in files if file.exists()]
-
-
-def features_folder() -> Path:
-    """Where the features of a study's images are kept."""
-    return cache_folder() / "features"
 
 
 class Backbone:

@@ -13,11 +13,10 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
-from ..core.files import sealed, unsealed, write_whole
+from ..core.files import CHECKPOINT, sealed, unsealed, write_whole
 from .loop import Run
 from .predict import predict_logits
 
-CHECKPOINT = "checkpoint.pt"
 CHECKPOINT_SHARE = 0.02  # of the time, at most: on a fast device five epochs can be shorter than a slow disk's writing
 
 Curves = dict[str, list[float]]

@@ -159,6 +159,6 @@ def test_a_node_without_the_images_is_named(nodes, tmp_path):
 
 def test_a_node_that_dies_while_it_is_asked_is_passed_over(nodes, monkeypatch):
     cluster = connected(nodes.address)
-    there = [node for node in cluster.ray.nodes() if node["Alive"]]
+    there = [node for node in cluster.ray.nodes() if node["Alive"] and node["Resources"].get("CPU")]
     monkeypatch.setattr(cluster.ray, "nodes", lambda: [*there, {**there[0], "NodeID": "ab" * 28}])
-    assert len(cluster.on_each_node(facts, seconds=300)) == len(there) == 3
+    assert len(cluster.on_each_node(facts, seconds=300)) == len(there) == 2, "the head trains nothing"

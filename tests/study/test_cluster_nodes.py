@@ -1,6 +1,7 @@
 """What a node of a cluster has, without a cluster: its folders, its images, its address and its software."""
 
 import socket
+import subprocess
 import sys
 import threading
 
@@ -10,12 +11,13 @@ import torch
 from PIL import Image
 
 from equipoise.core import EquipoiseError
-from equipoise.data import copy_source, forget_cached, keep_set, load_task
+from equipoise.data import forget_cached, keep_set, load_task
 from equipoise.data import load as load_file
 from equipoise.study import How
 from equipoise.study.run.cluster import connection, workplace
 from equipoise.study.run.cluster.connection import _check_address
 from equipoise.study.run.cluster.facts import differences, facts
+from equipoise.study.run.cluster.order import put_images
 
 # -- folders of a node -------------------------------------------------------------------------------------------------
 
@@ -63,8 +65,8 @@ def test_a_set_can_be_used_where_its_files_are_not(photos, tmp_path, through):
     folder = keep_set(name, here.content, tmp_path / "cache", most=10**6)
     files = {path.name: np.fromfile(path, np.uint8) for path in folder.iterdir()}
     photos.rename(tmp_path / "elsewhere")
-    copy_source(tmp_path / "node" / folder.name, lambda: files)
-    copy_source(tmp_path / "node" / folder.name, lambda: pytest.fail("it is there"))
+    put_images(tmp_path / "node" / folder.name, lambda: files)
+    put_images(tmp_path / "node" / folder.name, lambda: pytest.fail("it is there"))
     load_file._read.cache_clear()
     there = load_task(name, content=here.content, cache=tmp_path / "node", through=through)
     assert there.fingerprint == here.fingerprint
@@ -120,3 +122,9 @@ def test_differences_name_both_versions():
     assert not differences(ours, dict(ours))
     told = differences({"torch": "2.13.0", "ray": "2.60.0"}, {"torch": "2.6.0", "ray": "2.60.0"})
     assert told == "torch 2.6.0 (here 2.13.0)"
+
+
+def test_what_watches_over_a_worker_does_without_pytorch():
+    """It would take each process of a node seconds to import, before its worker does so once more."""
+    code = "import sys, equipoise.study.run.cluster.connection; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0

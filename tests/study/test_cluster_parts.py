@@ -1,8 +1,11 @@
 """The parts of the cluster engine without a cluster: what a seat makes of messages, what follows, what comes back."""
 
 import os
+import time
 from collections import deque
 from dataclasses import dataclass, field
+from multiprocessing import Pipe
+from threading import Thread
 from types import SimpleNamespace
 
 import pytest
@@ -11,7 +14,7 @@ import torch
 from equipoise.store import Damaged, Store
 from equipoise.study import How, Study, jobs_of
 from equipoise.study.run.child import Trouble
-from equipoise.study.run.cluster import parcels
+from equipoise.study.run.cluster import parcels, task
 from equipoise.study.run.cluster.engine import RayEngine
 from equipoise.study.run.cluster.parcels import Parcels
 from equipoise.study.run.cluster.seat import RaySeat
@@ -269,6 +272,40 @@ def test_a_lost_machine_is_no_failure_but_too_many_are(engine, jobs, store, monk
 
 
 # -- what comes back ---------------------------------------------------------------------------------------------------
+
+
+class FakeChild:
+    """Stands for a worker that is at an order and does not die."""
+
+    def __init__(self):
+        self.pipe, self.there = Pipe()
+        self._alive = Pipe()
+        self.process, self.busy = SimpleNamespace(sentinel=self._alive[0]), True
+
+    def messages(self):
+        told = []
+        while self.pipe.poll():
+            told.append(self.pipe.recv())
+            self.busy = told[-1][0] != "answer"
+        return told
+
+
+def test_the_end_of_an_order_is_told_at_once(store, monkeypatch):
+    """Epochs are gathered for a while; a worker that is done would have to wait for nothing."""
+    monkeypatch.setattr(task, "PAUSE", 60.0)
+    monkeypatch.setattr(task, "rest", lambda child: None)
+    child = FakeChild()
+
+    def work():
+        for message in (("epoch", (0, 1, {})), ("epoch", (0, 2, {})), ("answer", [True])):
+            time.sleep(0.05)
+            child.there.send(message)
+
+    worker, began = Thread(target=work), time.monotonic()
+    worker.start()
+    assert list(task._relayed(child, Parcels(store, []))) == [("epoch", (0, 2, {})), ("answer", [True])]
+    assert time.monotonic() - began < 30
+    worker.join()
 
 
 def test_parcels_are_sent_once_and_checkpoints_not_too_often(store, jobs, monkeypatch):

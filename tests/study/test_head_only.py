@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 import torch
 
+from equipoise.core.files import features_folder
 from equipoise.models import create_model
 from equipoise.report import collect
 from equipoise.store import Store
@@ -13,7 +14,6 @@ from equipoise.study.binding import bind
 from equipoise.study.plan.cost import looking_seconds, measured_seconds
 from equipoise.study.probe import Asked
 from equipoise.study.run.job import do, look_at_images, task_of
-from equipoise.train.embed import features_folder
 
 CPU = torch.device("cpu")
 

@@ -82,6 +82,12 @@ def test_quick_measures_one_recipe_for_all(study, store, monkeypatch):
     assert not store.path.exists()
 
 
+def test_what_other_machines_train_is_not_measured_here(study, store, monkeypatch):
+    monkeypatch.setattr(cost_file, "ask", lambda *asked: pytest.fail("this machine tells nothing about others"))
+    said = forecast(study, RunTimes(store, CPU, quick=True, elsewhere=True), 2)
+    assert "16 trainings to do, with 2 workers" in said and "their first runs will tell" in said
+
+
 def test_the_wall_is_never_below_the_longest_run():
     assert Cost((8.0, 1.0), workers=4).wall == START_SECONDS + 8
     assert Cost((2.0,) * 8, workers=4).wall == START_SECONDS + 4

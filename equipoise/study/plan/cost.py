@@ -58,14 +58,23 @@ class Cost:
 class RunTimes:
     """Seconds of a run by its recipe: those of the store's records of other seeds, else measured by a few steps.
 
-    `quick` measures no more than one recipe, and takes its time for all that no record tells of. `cache` is where the
-    images of a study that is about to run are shared; without, they are read for the measurement alone. `problem` says
-    why something could not be measured: its time is NaN.
+    `quick` measures no more than one recipe, and takes its time for all that no record tells of. Where runs are trained
+    `elsewhere`, nothing is measured: this machine would tell nothing about others. `cache` is where the images of a
+    study that is about to run are shared; without, they are read for the measurement alone. `problem` says why
+    something could not be measured: its time is NaN.
     """
 
-    def __init__(self, store: Store, device: torch.device, *, quick: bool = False, cache: Path | None = None) -> None:
+    def __init__(
+        self,
+        store: Store,
+        device: torch.device,
+        *,
+        quick: bool = False,
+        elsewhere: bool = False,
+        cache: Path | None = None,
+    ) -> None:
         check_guard()
-        self.store, self.device, self.quick, self.cache = store, device, quick, cache
+        self.store, self.device, self.quick, self.elsewhere, self.cache = store, device, quick, elsewhere, cache
         self.known = recorded_seconds(store, device)
         self.looking: dict[tuple[str, str | None, str], float] = {}  # by network, its weights and task
         self.problem: str | None = None
@@ -85,6 +94,9 @@ class RunTimes:
         return max(known, default=math.nan if self.problem else 0.0)
 
     def _measured(self, recipe: Recipe) -> float:
+        if self.elsewhere:
+            self.problem = "it is trained by other machines; their first runs will tell"
+            return math.nan
         check_precision([recipe], self.device)
         try:
             if recipe.plan.train == "all":

@@ -16,9 +16,9 @@ from ...data import forget_cached
 from ...store import Analysis, Damaged, Store, explained
 from ...store.analysis import Problem, Representations
 from ...train import Run
-from ..run.job import cache_of
 from ..run.listener import Listener
 from ..run.runs import Interrupted, on_ctrl_c
+from ..run.shared import cache_of
 from . import corrupted
 from .corrupted import Corrupted, ImageNetC, checked_imagenet_c, summarize_corruptions, summarize_imagenet_c
 from .elsewhere import Elsewhere, checked_folder, summarize_further

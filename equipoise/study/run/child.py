@@ -3,7 +3,8 @@ to the study's.
 
 A child is told what to do through a pipe and tells through it how it goes. It ignores Ctrl-C (the parent decides what
 that means) and ends when its parent does. Importing PyTorch takes seconds, so a child that has measured something
-rests until workers are wanted.
+rests until workers are wanted; and what watches over a child on a node of a cluster does without, so this file does not
+import it.
 """
 
 from __future__ import annotations
@@ -20,14 +21,14 @@ from itertools import count
 from multiprocessing import current_process, get_context, parent_process, resource_tracker
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
-import torch
-
 from ...core import EquipoiseError
-from ...train import choose_convolutions
 from .trouble import broke_the_device, end_of, hint_for, ran_out_of_memory
+
+if TYPE_CHECKING:
+    import torch
 
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # of glibc's mallopt
 NAME = "equipoise worker"
@@ -77,14 +78,14 @@ class Child:
 
     numbers = count(1)
 
-    def __init__(self, device: torch.device) -> None:
+    def __init__(self, device: torch.device | str) -> None:
         check_guard()
-        self.device, self.environment = device, _passed_on()
+        self.device, self.environment = str(device), _passed_on()
         self.busy = self.ready = self.stopped = False
         context = get_context("spawn")
         self.pipe, theirs = context.Pipe()
         # a daemon may have no processes of its own, which a GPU's worker needs to read images ahead
-        daemon = device.type == "cpu"
+        daemon = self.device == "cpu"
         name = f"{NAME} {next(self.numbers)}"
         self.process: BaseProcess = context.Process(target=_serve, args=(theirs,), name=name, daemon=daemon)
         with _deaf_to_ctrl_c():
@@ -168,11 +169,11 @@ _resting: list[Child] = []
 _staying = False
 
 
-def rested(device: torch.device) -> Child:
+def rested(device: torch.device | str) -> Child:
     """The child that rests, if it is fit, else a new one."""
     while _resting:
         child = _resting.pop()
-        if child.fit and child.device == device:
+        if child.fit and child.device == str(device):
             return child
         child.close()
     return Child(device)
@@ -201,7 +202,7 @@ def workers_stay() -> Iterator[None]:
 
 def leave(child: Child) -> None:
     """A worker has no more to do: it waits within `workers_stay`, else it ends. On a GPU it would keep the memory."""
-    if _staying and child.device.type == "cpu":
+    if _staying and child.device == "cpu":
         rest(child)
     else:
         child.close()
@@ -254,6 +255,11 @@ def _serve(pipe: Connection) -> None:
     _serving = True
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole process group; the parent decides
     threading.Thread(target=_die_with_parent, daemon=True).start()
+    import torch
+
+    from ...train import choose_convolutions
+    from . import local  # noqa: F401  # all that orders need is imported before the first one comes
+
     torch.set_num_threads(1)
     keep_freed_memory()
     choose_convolutions()

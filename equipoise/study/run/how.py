@@ -54,6 +54,7 @@ class How:
             from .cluster.connection import connected
 
             cluster = connected(address)
-            where = cluster.device(device)
-            usual = cluster.places(where)
+            cluster.check_nodes()
+            where = torch.device(cluster.device(device))
+            usual = cluster.places(where.type)
         return cls(where, workers or usual, engine=engine, address=address, **options)

@@ -43,6 +43,7 @@ from .child import Failed, ask
 from .correction import Arrays, change_network, corrected_outputs, posthoc_of
 from .hardware import choose_layouts, device_name, layout_of, measured_layout, pack_size
 from .how import How
+from .shared import cache_of
 from .trouble import broke_the_device, ran_out_of_memory
 from .watch_classes import Progress
 
@@ -360,11 +361,6 @@ def look_at_images(recipe: Recipe, store: Store, device: torch.device, told: Sta
 
 def _look(recipe: Recipe, path: Path, device: torch.device) -> None:
     task_of(recipe, Store(path), device)
-
-
-def cache_of(store: Store) -> Path:
-    """Where the images of a study's tasks lie while it runs; on a node of a cluster many stores share one folder."""
-    return (store.path / "shared").resolve()
 
 
 @lru_cache(maxsize=2)  # a study's jobs come a seed at a time, so the task of a seed is built once

@@ -17,9 +17,9 @@ from ..plan.forecast import forecast
 from ..study import Study
 from .child import check_guard, workers_stay
 from .how import How
-from .job import cache_of
 from .listener import Listener
 from .runs import do_runs
+from .shared import cache_of
 
 
 def run_study(study: Study, store: Store, how: How, listener: Listener) -> Study:
@@ -33,7 +33,8 @@ def run_study(study: Study, store: Store, how: How, listener: Listener) -> Study
     study = bind(study, store, listener.say)
     how = replace(how, watch_classes=study.progress)
     with at_work(store.create(), study.to_dict()), workers_stay():
-        if said := forecast(study, RunTimes(store, how.device, quick=True, cache=cache_of(store)), how.workers):
+        times = RunTimes(store, how.device, quick=True, elsewhere=how.engine == "ray", cache=cache_of(store))
+        if said := forecast(study, times, how.workers):
             listener.say(said)
         if not do_runs(study.recipes(), store, how, listener):
             runs = counted(len(study.seeds) * len(study.methods), "run")

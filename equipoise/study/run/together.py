@@ -31,10 +31,11 @@ from .bf16 import check_precision
 from .child import keep_freed_memory
 from .hardware import best_device
 from .how import How
-from .job import Curves, Job, cache_of, correct, failure_of, fitting_of, jobs_of, keep
+from .job import Curves, Job, correct, failure_of, fitting_of, jobs_of, keep
 from .listener import Listener, Watch
 from .meeting import meet
 from .runs import set_aside_damaged
+from .shared import cache_of
 from .workers import Event
 
 

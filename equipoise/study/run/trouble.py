@@ -5,8 +5,6 @@ from __future__ import annotations
 import errno
 import signal
 
-import torch
-
 # of a RuntimeError: PyTorch's allocators, cuBLAS and cuDNN say it in no other way
 _MEMORY_WORDS = ("out of memory", "not enough memory", "allocate memory", "ALLOC_FAILED")
 _HINTS = {
@@ -41,6 +39,8 @@ def ran_out_of_memory(error: BaseException) -> bool:
     >>> ran_out_of_memory(MemoryError()), ran_out_of_memory(ValueError("memory"))
     (True, False)
     """
+    import torch  # a process that only watches over another has no need of it, and it takes seconds
+
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, MemoryError | torch.OutOfMemoryError):

@@ -22,8 +22,9 @@ from ...store import Store
 from .child import Death, Trouble, check_start
 from .engine import Seat, engine_of
 from .how import How
-from .job import Job, cache_of, record_death
+from .job import Job, record_death
 from .loads import epochs_of, loads_of
+from .shared import cache_of
 
 RETRY_SECONDS = 0.5  # how often a job that another process is doing is looked at again
 TRIES = 2  # of a run whose worker dies, and of a worker that dies before it has begun

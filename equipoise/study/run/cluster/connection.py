@@ -11,15 +11,15 @@ from contextlib import suppress
 from functools import lru_cache
 from typing import Any
 
-import torch
-
 from ....core import EquipoiseError, known
 from ....core.extras import require
 from . import facts as facts_file
 from .facts import differences, facts
+from .task import warm_up
 from .workplace import leave
 
 SECONDS = 5.0  # for an address to answer, and for each node to say what it has
+MOST_WARM = 32  # places where processes are started before it is known how many runs there are
 PORT = 6379  # Ray's own, where an address has none
 HTTP2_PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 HTTP2_NO_SETTINGS = b"\0\0\0\4\0\0\0\0\0"  # a frame of length 0, of the type 4
@@ -39,7 +39,7 @@ class Cluster:
         self.sent: dict[Any, Any] = {}  # data sets that its object store holds
         self._connect(address)
         ray.cloudpickle.register_pickle_by_value(facts_file)
-        self.check_nodes()
+        self._asked = self._ask(facts)
         atexit.register(self._leave)
 
     def _connect(self, address: str | None) -> None:
@@ -62,27 +62,37 @@ class Cluster:
 
     # -- what it has -------------------------------------------------------------------------------------------------
 
-    def device(self, name: str | None) -> torch.device:
+    def device(self, name: str | None) -> str:
         """The kind of device asked for; else GPUs if there are any."""
         gpus = self.ray.cluster_resources().get("GPU", 0)
-        kind = known("device with --engine ray", name, ["cpu", "cuda"]) if name else "cuda" if gpus else "cpu"
-        return torch.device(kind)
+        return known("device with --engine ray", name, ["cpu", "cuda"]) if name else "cuda" if gpus else "cpu"
 
-    def places(self, device: torch.device) -> int:
+    def places(self, device: str) -> int:
         """How many packs can be trained at a time now; at least one, for nodes may be on their way."""
-        kind = "GPU" if device.type == "cuda" else "CPU"
-        return max(1, int(self.ray.cluster_resources().get(kind, 0)))
+        return max(1, int(self.ray.cluster_resources().get("GPU" if device == "cuda" else "CPU", 0)))
 
-    def is_idle(self, device: torch.device) -> bool:
+    def is_idle(self, device: str) -> bool:
         """Whether there is a place for one more."""
         free = self.ray.available_resources()
-        return free.get("CPU", 0) >= 1 and (device.type == "cpu" or free.get("GPU", 0) >= 1)
+        return free.get("CPU", 0) >= 1 and (device == "cpu" or free.get("GPU", 0) >= 1)
+
+    def task(self, function: Any, device: str) -> Any:
+        """A remote function that takes one place. Nothing is retried by Ray: it knows of no checkpoints."""
+        gpus = {"num_gpus": 1} if device == "cuda" else {}
+        return self.ray.remote(num_cpus=1, max_retries=0, **gpus)(function)
+
+    def warm_up(self, device: str | None, workers: int | None) -> None:
+        """Let nodes start processes for the first packs, which takes seconds, while this one does something else."""
+        kind = self.device(device)
+        task = self.task(warm_up, kind)
+        for _ in range(min(workers or MOST_WARM, self.places(kind), MOST_WARM)):
+            task.remote(kind)
 
     # -- nodes -------------------------------------------------------------------------------------------------------
 
     def check_nodes(self) -> None:
-        """Refuse nodes with other software; who says nothing in time is asked again before each pack."""
-        there = self.on_each_node(facts)
+        """Refuse nodes with other software; one that says nothing in time is asked again before each pack."""
+        there = self._answers(self._asked, SECONDS)
         wrong = [f"  {name}: {told}" for name, theirs in there.items() if (told := differences(self.software, theirs))]
         if wrong:
             raise EquipoiseError(
@@ -92,15 +102,25 @@ class Cluster:
             )
 
     def on_each_node(self, function: Any, *args: Any, seconds: float = SECONDS) -> dict[str, Any]:
-        """What `function` gives on each living node, by its name; without those that do not answer in time."""
+        """What `function` gives on each node that trains, by its name; without those that do not answer in time."""
+        return self._answers(self._ask(function, *args), seconds)
+
+    def _ask(self, function: Any, *args: Any) -> dict[Any, str]:
+        """The names of the nodes by the answers that will come. A head without cores gets no packs: it is not asked."""
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
         remote = self.ray.remote(num_cpus=0, max_retries=0)(function)
-        nodes = {_name(node): node["NodeID"] for node in self.ray.nodes() if node["Alive"]}
-        asked = {
+        nodes = {
+            _name(node): node["NodeID"] for node in self.ray.nodes() if node["Alive"] and node["Resources"].get("CPU")
+        }
+        return {
             remote.options(scheduling_strategy=NodeAffinitySchedulingStrategy(identity, soft=False)).remote(*args): name
             for name, identity in nodes.items()
         }
+
+    def _answers(self, asked: dict[Any, str], seconds: float) -> dict[str, Any]:
+        if not asked:
+            return {}
         answered, _ = self.ray.wait(list(asked), num_returns=len(asked), timeout=seconds)
         found = {}
         for answer in answered:

@@ -14,10 +14,11 @@ import torch
 from ....core.progress import Progress
 from ....store import Store
 from ....train import Recipe
+from ..hardware import layouts
 from ..how import How
 from ..job import Job, backbone, look_at_images, measured_pack_size
 from .connection import connected
-from .order import Order, order_of
+from .order import Load, Order, order_of
 from .seat import RaySeat
 from .sets import send_set
 from .task import do_order, pack_size
@@ -56,7 +57,9 @@ class RayEngine:
         """Layouts are measured here, once for all nodes; packs where the GPUs are."""
         if self.how.device.type == "cpu":
             return measured_pack_size(jobs, self.store, self.how)
-        return int(self.cluster.ray.get(self._remote(pack_size).remote(self._order(list(jobs)))))
+        return int(
+            self.cluster.ray.get(self.cluster.task(pack_size, self.how.device.type).remote(self._order(list(jobs))))
+        )
 
     def seats(self, count: int) -> list[RaySeat]:
         self._seats = [RaySeat(number, self.store, self.cluster.ray, self._submit) for number in range(count)]
@@ -81,19 +84,14 @@ class RayEngine:
     @cached_property
     def _do_order(self) -> Any:
         """Made once: Ray sends each remote function that is made to all nodes."""
-        return self._remote(do_order)
-
-    def _remote(self, function: Any) -> Any:
-        """Nothing is retried by Ray: it knows of no checkpoints."""
-        gpus = {"num_gpus": 1} if self.how.device.type == "cuda" else {}
-        return self.cluster.ray.remote(num_cpus=1, max_retries=0, **gpus)(function)
+        return self.cluster.task(do_order, self.how.device.type)
 
     def _order(self, jobs: list[Job]) -> Order:
         recipes = {(job.training.task, backbone(job.training)): job.training for job in jobs}
         sent = [send_set(recipe, self.store, self.cluster, features=self._features_here) for recipe in recipes.values()]
         how = replace(self.how, engine="local", address=None)  # as a node sees it
-        images = [one for one in sent if one]
-        return order_of(jobs, self.store, how, self.cluster.driver, self.cluster.software, images)
+        load = Load(jobs, how, layouts(self.store))
+        return order_of(load, self.store, self.cluster.driver, self.cluster.software, tuple(one for one in sent if one))
 
     # -- stragglers --------------------------------------------------------------------------------------------------
 
@@ -109,5 +107,5 @@ class RayEngine:
             return
         usual, now = median(self._paces), time.monotonic()
         slow = [seat for seat in busy if len(seat.attempts) == 1 and seat.pace_if_done(now) > STRAGGLING * usual]
-        if slow and self.cluster.is_idle(self.how.device):
+        if slow and self.cluster.is_idle(self.how.device.type):
             max(slow, key=lambda seat: seat.pace_if_done(now)).double()

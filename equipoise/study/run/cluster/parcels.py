@@ -6,8 +6,8 @@ import time
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 
+from ....core.files import CHECKPOINT
 from ....store import Store
-from ....train.fit import CHECKPOINT
 from ..child import Message
 
 SECONDS = 2.0  # between two checkpoints of a run, at least

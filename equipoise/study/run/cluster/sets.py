@@ -12,7 +12,8 @@ from ....data import keep_set, load_task, placeless
 from ....store import Store, explained
 from ....train import Recipe, TaskChoice
 from ....train.embed import features_files
-from ..job import backbone, cache_of
+from ..job import backbone
+from ..shared import cache_of
 from .connection import Cluster
 from .order import Files, Images
 

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import pickle
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import lru_cache
-from multiprocessing.connection import wait
+from multiprocessing.connection import Connection, wait
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from ..bf16 import check_precision
+from ....store import Store
 from ..child import Child, Message, Trouble, rest, rested
-from ..job import measured_pack_size
-from ..local import do_load
 from .facts import differences, facts
-from .order import Order, unpack
+from .order import Load, Order, unpack
 from .parcels import Parcels
 from .workplace import work_in
 
@@ -33,20 +34,52 @@ def do_order(order: Order) -> Iterator[Message]:
         return
     with work_in(order.driver) as store:
         unpack(order, store, ray.get)
-        check_precision([job.training for job in order.jobs], order.how.device)
-        with _no_main():
-            child = rested(order.how.device)
-        child.order(do_load, order.jobs, store.path, order.how)
-        yield from _relayed(child, Parcels(store, [recipe.key for job in order.jobs for recipe in job.recipes]))
+        if order.is_bf16:
+            _check_bf16(order.load)
+        child = _child(order.device)
+        child.order(_do_packed, order.packed, store.path)
+        yield from _relayed(child, Parcels(store, order.keys))
 
 
 def pack_size(order: Order) -> int:
     """A Ray task: how many runs of this order to train side by side on the GPU of this node."""
     import ray
 
+    from ..job import measured_pack_size
+
+    load = order.load
     with work_in(order.driver) as store:
         unpack(order, store, ray.get)
-        return measured_pack_size(order.jobs, store, order.how)
+        return measured_pack_size(load.jobs, store, load.how)
+
+
+def warm_up(device: str) -> None:
+    """A Ray task: have a worker at hand for the first load."""
+    child = _child(device)
+    wait([child.process.sentinel, child.pipe])  # until it has imported all
+    rest(child)
+
+
+def _do_packed(packed: bytes, path: Path, pipe: Connection) -> list[bool] | None:
+    """In a worker: open the load and do it."""
+    from ..hardware import FILE
+    from ..local import do_load
+
+    load: Load = pickle.loads(packed)
+    Store(path).write_json(FILE, {"layouts": load.layouts})
+    return do_load(load.jobs, path, load.how, pipe)
+
+
+def _check_bf16(load: Load) -> None:
+    """Before a worker is started: what is found decides with which instructions."""
+    from ..bf16 import check_precision
+
+    check_precision([job.training for job in load.jobs], load.how.device)
+
+
+def _child(device: str) -> Child:
+    with _no_main():
+        return rested(device)
 
 
 @contextmanager
@@ -63,7 +96,6 @@ def _no_main() -> Iterator[None]:
 def _relayed(child: Child, parcels: Parcels) -> Iterator[Message]:
     """What a child tells, its last word after all that it has made; of many epochs, the latest of each member."""
     while True:
-        wait([child.process.sentinel, child.pipe], timeout=PAUSE)
         told = _so_far(child)
         last = told.pop() if told and told[-1][0] in LAST_WORDS else None
         yield from _latest(told)
@@ -75,10 +107,10 @@ def _relayed(child: Child, parcels: Parcels) -> Iterator[Message]:
 
 
 def _so_far(child: Child) -> list[Message]:
-    """What was told in a short while."""
-    told = child.messages()
-    if child.busy:
-        wait([child.process.sentinel], timeout=PAUSE)
+    """What was told in a short while, which ends with the order."""
+    told, until = child.messages(), time.monotonic() + PAUSE
+    while child.busy and (left := until - time.monotonic()) > 0:
+        wait([child.process.sentinel, child.pipe], timeout=left)
         told += child.messages()
     return told
 

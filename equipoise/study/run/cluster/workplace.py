@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import IO
 
 from ....store import Store
-from ..job import cache_of
+from ..shared import cache_of
 
 
 @contextmanager
