@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from equipoise.core import EquipoiseError, Output, card, cards
-from equipoise.models import LinearHead, create_model
+from equipoise.models import CifarResNet, LinearHead, create_model
 
 SMALL = (
     "cnn_small",
@@ -232,6 +232,12 @@ def test_registered_models_have_a_default_for_all_but_the_classes(entry):
     assert parameters["make_norm"].default is nn.BatchNorm2d and parameters["make_head"].default is LinearHead
     assert {"make_norm", "make_head"} <= set(entry.facts)
     assert entry.summary.endswith(".") or "parameters" in entry.summary
+
+
+def test_a_networks_own_parameters_follow_the_shared_ones():
+    assert CifarResNet(10, 1, nn.BatchNorm2d, LinearHead, 8, width=4).depth == 8
+    with pytest.raises(TypeError, match=r"CifarResNet.__init__\(\) got an unexpected keyword argument 'widht'"):
+        CifarResNet(10, widht=4)
 
 
 def test_a_models_recipe_text_holds_no_factories():
