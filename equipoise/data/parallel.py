@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import signal
 import sys
@@ -26,7 +27,8 @@ def in_parallel(work: Callable[[Item], Result], items: Sequence[Item], files: in
     where the system makes such, which takes milliseconds. So `work` may read files and call Pillow, numpy and kernels
     without threads: what else runs here does not go on there.
     """
-    if core_count() >= FEW_CORES and files >= MANY[_start()]:
+    may_start = not multiprocessing.current_process().daemon  # Python allows those, such as workers, no processes
+    if may_start and core_count() >= FEW_CORES and files >= MANY[_start()]:
         return _by_processes(work, items)
     with ThreadPoolExecutor(threads) as pool:
         return list(pool.map(work, items))
