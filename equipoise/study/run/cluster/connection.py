@@ -78,7 +78,7 @@ class Cluster:
 
     def task(self, function: Any, device: str) -> Any:
         """A remote function that takes one place. Nothing is retried by Ray: it knows of no checkpoints."""
-        gpus = {"num_gpus": 1} if device == "cuda" else {}
+        gpus: dict[str, Any] = {"num_gpus": 1} if device == "cuda" else {}
         return self.ray.remote(num_cpus=1, max_retries=0, **gpus)(function)
 
     def warm_up(self, device: str | None, workers: int | None) -> None:
