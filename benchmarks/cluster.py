@@ -220,10 +220,10 @@ def sleep(folder: Path, asked: argparse.Namespace) -> None:
     made = Study.from_dict(
         {
             "baseline": "plain",
-            "seeds": asked.runs,
+            "seeds": asked.runs // 2,
             "task": {"name": "digits"},
             "base": {"model": "cnn_small", "epochs": max(1, round(asked.seconds))},
-            "methods": {"plain": {}},
+            "methods": {"plain": {}, "focal": {"loss": "focal"}},
         }
     )
     jobs, store = jobs_of(recipe for _, recipe in made.recipes()), Store(folder / "store").create()
@@ -231,7 +231,7 @@ def sleep(folder: Path, asked: argparse.Namespace) -> None:
     RayEngine._submit = lambda self, jobs: task.remote(asked.seconds, jobs[0].training.key, files_for(jobs[0]))
     RayEngine.pack_size = lambda self, jobs: 1
     task = connected(nodes.address).task(sleeping, "cpu")
-    warm = ray.remote(num_cpus=1)(time.sleep)
+    warm = ray.remote(num_cpus=1)(lambda seconds: time.sleep(seconds))
     ray.get([warm.remote(2.0) for _ in range(asked.tasks)])  # processes that start are no overhead of a long study
     ray.get([warm.remote(2.0) for _ in range(asked.tasks)])
     began = time.monotonic()
@@ -239,6 +239,7 @@ def sleep(folder: Path, asked: argparse.Namespace) -> None:
     took, least = time.monotonic() - began, -(-asked.runs // asked.tasks) * asked.seconds
     print(f"{done} runs of {asked.seconds} s, {asked.tasks} at a time: {took:.1f} s, at best {least:.1f} s", flush=True)
     print(f"overhead {100 * (took / least - 1):.1f} %; {len(store.records())} records")
+    ray.shutdown()  # it is connected to the cluster
     nodes.shutdown()
 
 

@@ -15,10 +15,9 @@ import torch
 import equipoise
 from equipoise.core import EquipoiseError
 from equipoise.study import Listener, Watch
-from equipoise.study.run.cluster import sets
 from equipoise.study.run.cluster.connection import connected
 from equipoise.study.run.cluster.facts import facts
-from equipoise.train import TaskChoice
+from equipoise.study.run.cluster.task import find_set
 
 ray = pytest.importorskip("ray", reason="needs Ray: pip install 'equipoise[ray]'")
 
@@ -151,10 +150,10 @@ def test_nodes_with_other_software_are_named(nodes, monkeypatch):
 
 
 def test_a_node_without_the_images_is_named(nodes, tmp_path):
-    task = TaskChoice(f"folder(path='{tmp_path / 'only_here'}', size=8)")
+    choice = {"name": f"folder(path='{tmp_path / 'only_here'}', size=8)"}
     told = "the node .* cannot be used: it does not have the images of folder.*only_here"
     with pytest.raises(EquipoiseError, match=told):
-        connected(nodes.address).on_each_node(sets.find_set, task, seconds=300)  # a busy machine takes its time
+        connected(nodes.address).on_each_node(find_set, choice, seconds=300)  # a busy machine takes its time
 
 
 def test_a_node_that_dies_while_it_is_asked_is_passed_over(nodes, monkeypatch):

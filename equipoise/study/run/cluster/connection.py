@@ -86,7 +86,7 @@ class Cluster:
         kind = self.device(device)
         task = self.task(warm_up, kind)
         for _ in range(min(workers or MOST_WARM, self.places(kind), MOST_WARM)):
-            task.remote(kind)
+            task.remote(kind, self.software, *self._asked)  # begins when all nodes have answered
 
     # -- nodes -------------------------------------------------------------------------------------------------------
 

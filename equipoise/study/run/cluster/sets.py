@@ -7,15 +7,15 @@ from pathlib import Path
 
 import numpy as np
 
-from ....core import EquipoiseError
 from ....data import keep_set, load_task, placeless
 from ....store import Store, explained
-from ....train import Recipe, TaskChoice
+from ....train import Recipe
 from ....train.embed import features_files
 from ..job import backbone
 from ..shared import cache_of
 from .connection import Cluster
 from .order import Files, Images
+from .task import find_set
 
 SENT = 2 * 2**30  # bytes: larger sets are read by each node where it has them
 
@@ -41,7 +41,7 @@ def _put(recipe: Recipe, store: Store, cluster: Cluster, *, features: bool) -> I
     with explained(store.path):
         folder = keep_set(task.name, str(task.content), cache_of(store), most=SENT)
     if folder is None:
-        cluster.on_each_node(find_set, task, seconds=LOOK_SECONDS)
+        cluster.on_each_node(find_set, task.__dict__, seconds=LOOK_SECONDS)
         return None
     put = cluster.ray.put
     return Images(folder.name, put(_read(folder.iterdir())), put(_read(_seen(recipe))) if features else None)
@@ -54,11 +54,3 @@ def _seen(recipe: Recipe) -> list[Path]:
 
 def _read(paths: Iterable[Path]) -> Files:
     return {path.name: np.fromfile(path, np.uint8) for path in paths}
-
-
-def find_set(task: TaskChoice) -> None:
-    """On a node: make sure that the set is there, and is the same."""
-    try:
-        load_task(**task.__dict__, decode=False)
-    except (EquipoiseError, OSError) as error:
-        raise EquipoiseError(f"it does not have the images of {task.name}: {error}") from None

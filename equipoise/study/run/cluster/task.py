@@ -13,6 +13,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from ....core import EquipoiseError
 from ....store import Store
 from ..child import Child, Message, Trouble, rest, rested
 from .facts import differences, facts
@@ -53,11 +54,30 @@ def pack_size(order: Order) -> int:
         return measured_pack_size(load.jobs, store, load.how)
 
 
-def warm_up(device: str) -> None:
-    """A Ray task: have a worker at hand for the first load."""
-    child = _child(device)
-    wait([child.process.sentinel, child.pipe])  # until it has imported all
-    rest(child)
+def warm_up(device: str, software: dict[str, str], *there: dict[str, str]) -> None:
+    """A Ray task: have a worker at hand for the first load, unless the software of the nodes will be refused."""
+    if not any(differences(software, theirs) for theirs in there):
+        child = _child(device)
+        wait([child.process.sentinel, child.pipe])  # until it has imported all
+        rest(child)
+
+
+def find_set(task: dict[str, Any]) -> None:
+    """A Ray task: make sure that the set of a task is there, and is the same. A worker looks: it has PyTorch."""
+    child = _child("cpu")
+    try:
+        child.ask(_find_set, task)
+    finally:
+        rest(child)
+
+
+def _find_set(task: dict[str, Any]) -> None:
+    from ....data import load_task
+
+    try:
+        load_task(**task, decode=False)
+    except (EquipoiseError, OSError) as error:
+        raise EquipoiseError(f"it does not have the images of {task['name']}: {error}") from None
 
 
 def _do_packed(packed: bytes, path: Path, pipe: Connection) -> list[bool] | None:
