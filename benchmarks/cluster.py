@@ -232,8 +232,8 @@ def sleep(folder: Path, asked: argparse.Namespace) -> None:
     RayEngine.pack_size = lambda self, jobs: 1
     task = connected(nodes.address).task(sleeping, "cpu")
     warm = ray.remote(num_cpus=1)(lambda seconds: time.sleep(seconds))
-    ray.get([warm.remote(2.0) for _ in range(asked.tasks)])  # processes that start are no overhead of a long study
-    ray.get([warm.remote(2.0) for _ in range(asked.tasks)])
+    # processes that start are no overhead of a long study; so long that none serves two of these tasks
+    ray.get([warm.remote(0.25 * asked.tasks) for _ in range(asked.tasks)])
     began = time.monotonic()
     done = sum(event.what == "done" for event in Workers(jobs, store, how).events())
     took, least = time.monotonic() - began, -(-asked.runs // asked.tasks) * asked.seconds

@@ -89,6 +89,7 @@ class Workers:
                     load = seat.load
                     for what, content in seat.receive():
                         yield from self._told(seat, load, what, content)
+                    yield from self._dispatch()  # a seat that is free now need not wait until all others are heard
         finally:
             for seat in self.seats:
                 seat.close()
