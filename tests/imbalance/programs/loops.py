@@ -3,6 +3,7 @@
 Each process writes to FOLDER/RANK.json which samples it visited: {sampler: [epoch: [index, …]]}.
 """
 
+import gc
 import importlib.util
 import json
 import sys
@@ -57,6 +58,7 @@ def ddp():
             visited[name].append(torch.cat([index for (index,) in batches]).tolist())
     visited["example"] = stopped_and_resumed(example("plain_ddp"))
     rank = torch.distributed.get_rank()
+    gc.collect()  # networks of DDP that outlive the group now and then end the process with an error (gloo)
     torch.distributed.destroy_process_group()
     return rank, visited
 
@@ -128,6 +130,7 @@ def accelerate():
     visited["warned"] = [str(warning.message) for warning in caught]
     accelerator.dataloader_config = DataLoaderConfiguration()
     visited["example"] = stopped_and_resumed(example("with_accelerate"), accelerator)
+    gc.collect()  # as above
     accelerator.end_training()
     return accelerator.process_index, visited
 
