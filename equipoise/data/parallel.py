@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import multiprocessing
-import os
 import signal
 import sys
 import warnings
@@ -12,6 +11,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Generic, TypeVar
 
 from torch.utils.data import DataLoader, Dataset
+
+from ..core.processors import core_count
 
 MANY = {"fork": 2**10, "spawn": 2**15}  # files from which on processes pay, by how these start: copied, or anew
 FEW_CORES = 4  # below so many, threads do as well
@@ -32,10 +33,6 @@ def in_parallel(work: Callable[[Item], Result], items: Sequence[Item], files: in
         return _by_processes(work, items)
     with ThreadPoolExecutor(threads) as pool:
         return list(pool.map(work, items))
-
-
-def core_count() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _start() -> str:

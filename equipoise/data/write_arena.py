@@ -13,9 +13,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from ..core.processors import core_count
 from .decode import import_pillow
 from .image_files import READERS, Failure, ImageFiles, Unreadable
-from .parallel import core_count, in_parallel
+from .parallel import in_parallel
 from .ragged import table_of
 
 PART = 8  # images that are decoded and then written at a time

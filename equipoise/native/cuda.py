@@ -67,11 +67,16 @@ class Program:
         """
         values = [_argument(value) for value in arguments]
         pointers = (ctypes.c_void_p * len(values))(*(ctypes.addressof(value) for value in values))
-        stream = torch.cuda.current_stream().cuda_stream
-        attribute = _Attribute(_EARLY, 0, 1)
-        count = 1 if early and self._may_be_early else 0
-        launch = _Launch(*(*grid, 1, 1)[:3], threads, 1, 1, 0, stream, ctypes.pointer(attribute), count)
-        self._check(self._driver.cuLaunchKernelEx(ctypes.byref(launch), self._kernels[name], pointers, None))
+        kernel, blocks, stream = self._kernels[name], (*grid, 1, 1)[:3], torch.cuda.current_stream().cuda_stream
+        if early and self._may_be_early:
+            attribute = _Attribute(_EARLY, 0, 1)
+            launch = _Launch(*blocks, threads, 1, 1, 0, stream, ctypes.pointer(attribute), 1)
+            result = self._driver.cuLaunchKernelEx(ctypes.byref(launch), kernel, pointers, None)
+        else:  # drivers of older GPUs may lack the other
+            result = self._driver.cuLaunchKernel(
+                kernel, *blocks, threads, 1, 1, 0, ctypes.c_void_p(stream), pointers, None
+            )
+        self._check(result)
 
     def _check(self, result: int) -> None:
         if result:

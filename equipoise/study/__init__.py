@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from .probe import print_analysis as print_analysis
     from .probe.predictor import fitted_run as fitted_run
     from .run.hardware import best_device as best_device
-    from .run.hardware import core_count as core_count
     from .run.how import How as How
     from .run.job import jobs_of as jobs_of
     from .run.listener import Listener as Listener
@@ -76,7 +75,6 @@ _PLACES = {
     "analyze_study": "probe",
     "best_device": "run.hardware",
     "bound": "binding",
-    "core_count": "run.hardware",
     "expand_preset": "presets",
     "find_spread": "plan.plan",
     "fitted_run": "probe.predictor",

@@ -8,7 +8,6 @@ study of the same recipes computes as this one.
 from __future__ import annotations
 
 import hashlib
-import os
 import platform
 import time
 from collections.abc import Callable, Iterable
@@ -142,8 +141,3 @@ def best_device(name: str | None = None) -> torch.device:
     """The device asked for, if it is there; else a GPU if there is one, else the CPU."""
     gpus = ["cuda", *(f"cuda:{i}" for i in range(torch.cuda.device_count()))] if torch.cuda.is_available() else []
     return torch.device(known("device", name, ["cpu", *gpus]) if name else (gpus or ["cpu"])[0])
-
-
-def core_count() -> int:
-    """Cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -8,8 +8,9 @@ from typing import Any
 import torch
 
 from ...core import EquipoiseError, known
+from ...core.processors import core_count
 from ...train import ALONE, Team
-from .hardware import best_device, core_count
+from .hardware import best_device
 
 ENGINES = ("local", "ray")
 

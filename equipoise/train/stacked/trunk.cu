@@ -705,8 +705,8 @@ struct Images {
     int place, pad;
 };
 
-// The images and labels at `index` (place, image), each image in a black frame of which the part from `corner` (run, 2, image) on is seen,
-// `mirrored` (run, image) or not; a level becomes what `levels` (run, channel, 256) says. A thread makes one pixel.
+// The images and labels at `index` (place, image), each image in a black frame of which the part from `corner`
+// (run, 2, image) on is seen, `mirrored` (run, image) or not; a level becomes what `levels` (run, channel, 256) says. A thread makes one pixel.
 extern "C" __global__ void move_images(const Images *all, const long long *index, const long long *corner,
                                        const bool *mirrored, const u16 *levels, u16 *out, long long *labels, int images,
                                        int channels) {
