@@ -1,6 +1,7 @@
 """Whole runs of one recipe, stacked as one network and on a stream each: do they differ by more than seeds do?
 
     python benchmarks/whole_run.py --seeds 5 --data DIR --seconds 260      # CIFAR-10-LT, ratio 100, 200 epochs; a GPU
+    python benchmarks/whole_run.py --seeds 5 --data DIR --recorded         # stacked runs from docs/results/records
 
 Prints for both ways the training loss at a few epochs and the test accuracy after the last, with 95 % intervals, and
 the difference. With --seconds the second way is stopped then, and compared as far as it came.
@@ -22,6 +23,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from equipoise.analysis import mean_interval
 from equipoise.data import load_task
+from equipoise.reproduction import read_records
 from equipoise.study import Study
 from equipoise.train import Fitting, Run, Stopped, choose_convolutions, fit_pack
 from equipoise.train import pack as packs
@@ -60,6 +62,14 @@ def trained(seeds: int, epochs: int | None, stacked: bool, until: float) -> tupl
     return [fitting.curves["train_loss"] for fitting in fittings], accuracies
 
 
+def recorded(seeds: int) -> list[float]:
+    """Test accuracies of the same recipe and seeds, trained stacked, from docs/results/records."""
+    study = Study.from_toml(STUDY)
+    kept = read_records(ROOT / "docs" / "results" / "records")[study.name]
+    runs = {run.seed: run for run in kept.runs if run.method == study.baseline}
+    return [100 * runs[seed].metrics["accuracy"] for seed in range(seeds)]
+
+
 def row(what: str, ours: list[float], others: list[float], digits: int) -> str:
     """Mean and interval of both ways, and the difference with its interval (Welch's)."""
     texts = []
@@ -76,12 +86,18 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--epochs", type=int, help="default as the study says")
     parser.add_argument("--data", type=Path)
+    parser.add_argument("--recorded", action="store_true", help="train no stacked runs; accuracies alone are compared")
     parser.add_argument("--seconds", type=float, default=float("inf"))
     asked = parser.parse_args()
     if asked.data:
         os.environ["EQUIPOISE_DATA"] = str(asked.data.resolve())
     until = time.monotonic() + asked.seconds
     choose_convolutions()
+    if asked.recorded:
+        print(f"{'n = ' + str(asked.seeds):<22} {'stacked':>28} {'on a stream each':>28}   difference")
+        others = trained(asked.seeds, None, False, until)[1]
+        print(row("test accuracy, %", recorded(asked.seeds), others, 2), [f"{value:.2f}" for value in others])
+        return
     curves, accuracies = zip(
         *(trained(asked.seeds, asked.epochs, stacked, until) for stacked in (True, False)), strict=True
     )

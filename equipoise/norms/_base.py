@@ -99,11 +99,23 @@ class Norm(nn.modules.batchnorm._BatchNorm):
         if x.numel() == self.block().groups:
             raise ValueError(f"Expected more than 1 value per channel when training, got input size {x.shape}")
         y, batch = self.normalize(x)
-        if tracked and self.track_running_stats:
+        self._note(batch, x)
+        return y
+
+    def then_relu(self, x: Tensor, shortcut: Tensor | None = None) -> Tensor | None:
+        """relu(norm(x) + shortcut) in as many passes over the maps as the norm alone takes.
+
+        None where there are no kernels for that, or where somebody listens to the norm: then the caller goes step by
+        step. Only batch and ghost norms while they train on a GPU have such kernels.
+        """
+        return None
+
+    def _note(self, batch: Statistics, x: Tensor) -> None:
+        """Let the moving averages follow the batch x, where they are kept."""
+        if self.running_mean is not None and self.track_running_stats:
             self.num_batches_tracked.add_(1)
             rate = 1 / float(self.num_batches_tracked) if self.momentum is None else self.momentum
             self.track(batch, rate, x.numel() // self.num_features)
-        return y
 
     def normalize(self, x: Tensor) -> tuple[Tensor, Statistics]:
         """x normalized as in training, and the statistics of the batch."""

@@ -55,18 +55,21 @@ def update_moving(
     if len(batch.mean) == 1 and _suits(mean, square, rest, var, batch.mean, batch.var):
         kernels.update_moving(mean, square, rest, batch.mean, batch.var, rate, var, float(unbiased))
         return
+    on_gpu = batch.mean.dtype == torch.float32 and on_triton(mean, square, rest, var, batch.mean, batch.var)
     with torch.no_grad():
-        if var is not None:
-            var.copy_(var.lerp((batch.merged()[1] * unbiased).to(var.dtype), rate))
-        _update_moving(mean, square, rest, batch, rate)
+        if isinstance(unbiased, Tensor) or not on_gpu:
+            if var is not None:
+                var.copy_(var.lerp((batch.merged()[1] * unbiased).to(var.dtype), rate))
+            var, unbiased = None, 1.0
+        if on_gpu:
+            from .kernels.triton_moving import update_moving_triton
+
+            update_moving_triton(mean, square, rest, batch, rate, var, unbiased)
+        else:
+            _update_moving(mean, square, rest, batch, rate)
 
 
 def _update_moving(mean: Tensor, square: Tensor, rest: Tensor, batch: Statistics, rate: float) -> None:
-    if batch.mean.dtype == torch.float32 and on_triton(mean, square, rest, batch.mean, batch.var):
-        from .kernels.triton_moving import update_moving_triton
-
-        update_moving_triton(mean, square, rest, batch, rate)
-        return
     # nothing in place but into the state: `torch.func` has rules for each operation then
     batch_mean, batch_var = batch.merged()
     m = _precise(mean)

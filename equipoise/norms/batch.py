@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from ..core import checks, register
 from ._base import Device, Norm
 from ._moving import update_moving
+from ._then_relu import ThenRelu
 from .kernels.groups import Block, Statistics, whole_batch_norm
 from .kernels.synchronized import has_company, synchronized_norm
 
@@ -18,7 +19,7 @@ __all__ = ["BatchNorm2d"]
 
 
 @register("batch", kind="norm", year=2015, arxiv="1502.03167", later=("synchronized",))
-class BatchNorm2d(Norm, nn.BatchNorm2d):
+class BatchNorm2d(ThenRelu, nn.BatchNorm2d):
     r"""Each channel is shifted and scaled to mean 0 and variance 1 over the batch.
 
     .. math:: y = \gamma \frac{x - \mu_B}{\sqrt{\sigma_B^2 + \epsilon}} + \beta
@@ -86,6 +87,9 @@ class BatchNorm2d(Norm, nn.BatchNorm2d):
         if self.synchronized and has_company():
             return synchronized_norm(x, self.weight, self.bias, self.eps)
         return whole_batch_norm(x, self.weight, self.bias, self.eps)
+
+    def then_relu(self, x: Tensor, shortcut: Tensor | None = None) -> Tensor | None:
+        return None if self.synchronized and has_company() else super().then_relu(x, shortcut)
 
     def track(self, batch: Statistics, rate: float, values: int) -> None:
         moving = self.running_mean, self.running_square, self.square_rest

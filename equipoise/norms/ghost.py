@@ -7,7 +7,8 @@ from typing import Unpack
 import torch
 
 from ..core import checks, register
-from ._base import Device, Norm, TorchOptions
+from ._base import Device, TorchOptions
+from ._then_relu import ThenRelu
 from .kernels.groups import Block
 
 __all__ = ["GhostBatchNorm2d"]
@@ -20,7 +21,7 @@ __all__ = ["GhostBatchNorm2d"]
     arxiv="1705.08741",
     space={"ghost_size": {"values": (8, 16, 32), "scale": "log", "low": 2}},
 )
-class GhostBatchNorm2d(Norm):
+class GhostBatchNorm2d(ThenRelu):
     r"""Batch norm over small contiguous pieces of the batch, the ghost batches, each with its own statistics.
 
     .. math:: y_i = \gamma \frac{x_i - \mu_g}{\sqrt{\sigma_g^2 + \epsilon}} + \beta, \qquad

@@ -24,6 +24,7 @@ from ..norms import pull_towards_one
 from .ema import Average
 from .embed import backbone_of
 from .feed import Streamed, feed_of
+from .half_weights import HalfWeights
 from .objective import Objective, Terms
 from .optimizer import make_optimizer
 from .procedures import Procedure
@@ -73,6 +74,7 @@ class Run:
         self.trained = [parameter for group in self.optimizer.param_groups for parameter in group["params"]]
         self.gradients = team.gradients(self.network.parameters(), plan.accumulate)
         self.average = Average(self.network, plan.ema) if plan.ema is not None else None
+        self.compiled = False
         self.done = torch.zeros((), dtype=torch.int64, device=device)  # steps taken
         self.bad_step = torch.full((), -1, dtype=torch.int64, device=device)  # the first whose loss was not finite
         self.loss_sum = torch.zeros((), dtype=torch.float32, device=device)  # over the epoch
@@ -161,7 +163,7 @@ class Run:
     def terms(self, batch: Batch) -> Terms:
         """What is minimised for this batch, unless the recipe has a procedure of its own."""
         batch = self.mixed(batch)  # mixing
-        with self._mixing_inside(), self.precision():
+        with self._mixing_inside(), self.precision(), self._half_weights():
             out = self.network.output(batch.inputs)  # models, norms
         return self.objective(out, batch, self.progress)  # losses · weighting + penalty
 
@@ -227,6 +229,12 @@ class Run:
             return nullcontext()
         return torch.autocast(self.device.type, torch.bfloat16)
 
+    def _half_weights(self) -> AbstractContextManager[None]:
+        """On a GPU, weights of convolutions in bf16 where the plan asks for it; a compiler casts by itself."""
+        if self.plan.precision != "bf16" or self.device.type != "cuda" or self.compiled:
+            return nullcontext()
+        return HalfWeights(self.network).in_place()
+
     @torch.no_grad()
     def count(self, loss: Tensor) -> None:
         """One more step, of this loss."""
@@ -237,6 +245,7 @@ class Run:
 
     def compile(self) -> None:
         """Let PyTorch fuse each stage of the network; worth its start-up time on a GPU and for long studies."""
+        self.compiled = True
         for name in self.network.stages:
             stage = self.network.get_submodule(name)
             # the forward alone, so that a mixing's hook stays outside

@@ -28,9 +28,17 @@ def test_packs_are_even(count, most, sizes):
 
 
 def test_only_what_is_alike_goes_together():
-    short, long, procedure = jobs(3), jobs(2, epochs=4), jobs(2, procedure="m2m")
-    mixed = [short[0], long[0], procedure[0], short[1], long[1], procedure[1], short[2]]
-    assert loads_of(mixed, GPU, 8) == [short, long, [procedure[0]], [procedure[1]]]
+    small, large, procedure = jobs(3), jobs(2, batch_size=64), jobs(2, procedure="m2m")
+    mixed = [small[0], large[0], procedure[0], small[1], large[1], procedure[1], small[2]]
+    assert loads_of(mixed, GPU, 8) == [small, large, [procedure[0]], [procedure[1]]]
+
+
+def test_the_longest_go_with_each_other():
+    short, long = jobs(5), jobs(2, epochs=4)
+    middle = [replace(job, until=3) for job in jobs(1, epochs=9)]
+    mixed = [short[0], long[0], middle[0], *short[1:], long[1]]
+    assert loads_of(mixed, GPU, 8) == [[*long, short[0], middle[0], *short[1:]]]
+    assert loads_of(mixed, GPU, 4) == [[*long, short[0], middle[0]], short[1:]]
 
 
 def test_a_core_has_one_at_a_time():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -30,8 +31,38 @@ def conv_norm(conv: nn.Conv2d, make_norm: NormFactory) -> nn.Sequential:
     return nn.Sequential(conv, make_norm(conv.out_channels))
 
 
+def norm_relu(norm: nn.Module, x: Tensor, shortcut: Tensor | None = None) -> Tensor:
+    """relu(norm(x) + shortcut); norms of ours may have one kernel for it (`then_relu`)."""
+    then_relu: Any = getattr(norm, "then_relu", None)
+    if then_relu is not None and (fused := then_relu(x, shortcut)) is not None:
+        return fused
+    y = norm(x)
+    if shortcut is not None:
+        y = y + shortcut
+    return F.relu(y, inplace=y is not x)
+
+
+class ConvNormRelu(nn.Sequential):
+    """Convolution, norm, ReLU and what is appended; the norm and the ReLU are done as one where that can be."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        conv, norm, relu, *rest = self
+        if is_plain_relu(relu):
+            x = norm_relu(norm, conv(x))
+        else:
+            x = relu(norm(conv(x)))
+        for module in rest:
+            x = module(x)
+        return x
+
+
+def is_plain_relu(module: nn.Module) -> bool:
+    """Whether calling it does nothing but a ReLU: nobody exchanged it, and nobody listens to it."""
+    return type(module) is nn.ReLU and not module._forward_hooks and not module._forward_pre_hooks
+
+
 def conv_norm_relu(conv: nn.Conv2d, make_norm: NormFactory) -> nn.Sequential:
-    return conv_norm(conv, make_norm).append(nn.ReLU(inplace=True))
+    return ConvNormRelu(conv, make_norm(conv.out_channels), nn.ReLU(inplace=True))
 
 
 def stack(
@@ -79,9 +110,8 @@ class BasicBlock(nn.Module):
         self.shortcut = self.make_shortcut(in_channels, out_channels, stride, make_norm)
 
     def forward(self, x: Tensor) -> Tensor:
-        y = F.relu(self.norm1(self.conv1(x)), inplace=True)
-        y = self.norm2(self.conv2(y))
-        return F.relu(y + self.shortcut(x), inplace=True)
+        y = norm_relu(self.norm1, self.conv1(x))
+        return norm_relu(self.norm2, self.conv2(y), self.shortcut(x))
 
     @property
     def last_norm(self) -> nn.Module:
@@ -117,10 +147,9 @@ class Bottleneck(nn.Module):
         self.shortcut = projection(in_channels, out_channels, stride, make_norm)
 
     def forward(self, x: Tensor) -> Tensor:
-        y = F.relu(self.norm1(self.conv1(x)), inplace=True)
-        y = F.relu(self.norm2(self.conv2(y)), inplace=True)
-        y = self.norm3(self.conv3(y))
-        return F.relu(y + self.shortcut(x), inplace=True)
+        y = norm_relu(self.norm1, self.conv1(x))
+        y = norm_relu(self.norm2, self.conv2(y))
+        return norm_relu(self.norm3, self.conv3(y), self.shortcut(x))
 
     @property
     def last_norm(self) -> nn.Module:

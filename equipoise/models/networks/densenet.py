@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ...core import checks, register
 from .._base import MOST_LAYERS, Network, NormFactory
-from .blocks import conv1x1, conv3x3
+from .blocks import conv1x1, conv3x3, norm_relu
 from .head_last import head_last
 from .named import named
 
@@ -23,7 +22,7 @@ class NormReluConv(nn.Module):
         self.norm, self.conv = make_norm(conv.in_channels), conv
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.conv(F.relu(self.norm(x)))
+        return self.conv(norm_relu(self.norm, x))
 
 
 class DenseBlock(nn.Module):
@@ -100,7 +99,7 @@ class DenseNet(Network):
         self.norm = make_norm(self.feature_dim)
 
     def features_of(self, feature_map: Tensor) -> Tensor:
-        return F.relu(self.norm(feature_map)).mean((2, 3))
+        return norm_relu(self.norm, feature_map).mean((2, 3))
 
 
 _PAPER = (2016, "1608.06993")

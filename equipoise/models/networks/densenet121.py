@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ...core import checks, register
 from .._base import Network, NormFactory
-from .blocks import conv1x1, conv3x3
+from .blocks import conv1x1, conv3x3, norm_relu
 from .densenet import DenseBlock, NormReluConv
 from .head_last import head_last
 from .resnet import STEMS, stem_of
@@ -57,4 +56,4 @@ class DenseNet121(Network):
         self.norm = make_norm(channels)
 
     def features_of(self, feature_map: Tensor) -> Tensor:
-        return F.relu(self.norm(feature_map)).mean((2, 3))
+        return norm_relu(self.norm, feature_map).mean((2, 3))

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ...core import checks, register
 from .._base import MOST_CHANNELS, MOST_LAYERS, Network, NormFactory
-from .blocks import conv1x1, conv3x3, stack
+from .blocks import conv1x1, conv3x3, norm_relu, stack
 from .head_last import head_last
 from .named import named
 
@@ -23,8 +22,8 @@ class PreactBlock(nn.Module):
         self.projection = None if same else conv1x1(in_channels, out_channels, stride)
 
     def forward(self, x: Tensor) -> Tensor:
-        activated = F.relu(self.norm1(x))
-        y = self.conv2(F.relu(self.norm2(self.conv1(activated))))
+        activated = norm_relu(self.norm1, x)
+        y = self.conv2(norm_relu(self.norm2, self.conv1(activated)))
         return y + (x if self.projection is None else self.projection(activated))
 
 

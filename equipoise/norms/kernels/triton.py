@@ -1,4 +1,4 @@
-"""Ghost batch norm on a GPU: how the kernels are called."""
+"""Batch and ghost batch norm on a GPU: how the kernels are called."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import triton
 from torch import Tensor
 
 from . import triton_kernels as kernels
-from .groups import is_channels_last, layout_of, twice_differentiable
+from .groups import grouped_norm_plain, is_channels_last, layout_of, twice_differentiable
 
 
 class GhostNormTriton(torch.autograd.Function):
@@ -26,18 +26,12 @@ class GhostNormTriton(torch.autograd.Function):
         x = dense(x)
         y = torch.empty_like(x)
         mean, var = (torch.empty(blocks, x.shape[1], dtype=torch.float32, device=x.device) for _ in range(2))
-        options = {"WEIGHT": weight is not None, "BIAS": bias is not None}
         with on(x):
             if is_columns(x):
-                plan = ColumnPlan.of(x, size, blocks)
-                part_mean, part_square = plan.new_parts(x, blocks)
-                kernels.columns_moments[plan.grid](x, part_mean, part_square, *plan.shape, **plan.tile)
-                kernels.columns_forward[plan.grid](
-                    x, y, weight, bias, part_mean, part_square, mean, var, *plan.shape, eps,
-                    **options, SPLITS=plan.all_splits, **plan.tile,
-                )  # fmt: skip
+                _columns_forward(x, None, y, weight, bias, mean, var, size, eps, relu=False)
             else:
                 rows = RowPlan.of(x, size, blocks, tensors=1)
+                options = {"WEIGHT": weight is not None, "BIAS": bias is not None}
                 kernels.rows_forward[rows.grid](x, y, weight, bias, mean, var, *rows.shape, eps, **options, **rows.tile)
         ctx.save_for_backward(x, weight, bias, mean, var)
         ctx.geometry = size, blocks, eps
@@ -53,28 +47,124 @@ class GhostNormTriton(torch.autograd.Function):
             return *gradients, None, None, None
         columns = is_columns(x)
         grad = grad.contiguous(memory_format=layout_of(x))
-        dx = torch.empty_like(x)
-        options = {"WEIGHT": weight is not None}
         with on(x):
             if columns:
-                plan = ColumnPlan.of(x, size, blocks)
-                parts = plan.new_parts(x, blocks)
-                sums = torch.empty(2, x.shape[1], dtype=torch.float32, device=x.device)
-                kernels.columns_sums[plan.grid](grad, x, mean, var, *parts, *plan.shape, eps, **plan.tile)
-                kernels.columns_backward[*plan.grid[:2], blocks + 1](
-                    grad, x, dx, weight, mean, var, *parts, sums[0], sums[1], *plan.shape, eps,
-                    **options, SPLITS=plan.all_splits, **plan.tile,
-                )  # fmt: skip
+                dx, sums = _columns_backward(grad, x, None, weight, bias, mean, var, size, eps, relu=False)[:2]
             else:
+                dx = torch.empty_like(x)
                 rows = RowPlan.of(x, size, blocks, tensors=2)
                 each = torch.empty(2, blocks, x.shape[1], dtype=torch.float32, device=x.device)
                 kernels.rows_backward[rows.grid](
-                    grad, x, dx, weight, mean, var, each[0], each[1], *rows.shape, eps, **options, **rows.tile
-                )
+                    grad, x, dx, weight, mean, var, each[0], each[1], *rows.shape, eps,
+                    WEIGHT=weight is not None, **rows.tile,
+                )  # fmt: skip
                 sums = each.sum(1)
-        d_weight = None if weight is None else sums[0].to(weight.dtype)
-        d_bias = None if bias is None else sums[1].to(bias.dtype)
-        return dx, d_weight, d_bias, None, None, None
+        return dx, *_of_affine(sums, weight, bias), None, None, None
+
+
+class NormReluTriton(torch.autograd.Function):
+    """relu(`grouped_norm_plain` + shortcut) for one channel a group and channels-last x; mean and variance (K, C) of
+    the blocks come out beside it.
+
+    Reads x, and the shortcut, no more often than the norm alone. Without a shortcut backward finds out from x where the
+    ReLU was open; with one it keeps y, as the layer that follows does.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        x: Tensor,
+        shortcut: Tensor | None,
+        weight: Tensor | None,
+        bias: Tensor | None,
+        size: int,
+        blocks: int,
+        eps: float,
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        y = torch.empty_like(x)
+        mean, var = (torch.empty(blocks, x.shape[1], dtype=torch.float32, device=x.device) for _ in range(2))
+        with on(x):
+            _columns_forward(x, shortcut, y, weight, bias, mean, var, size, eps, relu=True)
+        ctx.save_for_backward(x, None if shortcut is None else y, weight, bias, mean, var)
+        ctx.geometry = size, blocks, eps
+        ctx.mark_non_differentiable(mean, var)
+        return y, mean, var
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor, *_: Tensor) -> tuple[Tensor | None, ...]:
+        x, y, weight, bias, mean, var = ctx.saved_tensors
+        size, blocks, eps = ctx.geometry
+        if torch.is_grad_enabled():  # double backward
+            geometry = size, blocks, x.shape[1], eps
+            is_open = (grouped_norm_plain(x, weight, bias, *geometry)[0] if y is None else y).detach() > 0
+            behind = grad * is_open
+            gradients = twice_differentiable(behind, x, weight, bias, *geometry)
+            return gradients[0], None if y is None else behind, *gradients[1:], None, None, None
+        grad = grad.contiguous(memory_format=layout_of(x))
+        with on(x):
+            dx, sums, of_shortcut = _columns_backward(grad, x, y, weight, bias, mean, var, size, eps, relu=True)
+        return dx, of_shortcut, *_of_affine(sums, weight, bias), None, None, None
+
+
+def _columns_forward(
+    x: Tensor,
+    shortcut: Tensor | None,
+    y: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    mean: Tensor,
+    var: Tensor,
+    size: int,
+    eps: float,
+    relu: bool,
+) -> None:
+    """Fills y, and mean and variance (K, C) of the blocks."""
+    plan = ColumnPlan.of(x, size, len(mean))
+    part_mean, part_square = plan.new_parts(x, len(mean))
+    kernels.columns_moments[plan.grid](x, part_mean, part_square, *plan.shape, **plan.tile)
+    kernels.columns_forward[plan.grid](
+        x, shortcut, y, weight, bias, part_mean, part_square, mean, var, *plan.shape, eps,
+        SHORTCUT=shortcut is not None, RELU=relu, WEIGHT=weight is not None, BIAS=bias is not None,
+        SPLITS=plan.all_splits, **plan.tile,
+    )  # fmt: skip
+
+
+def _columns_backward(
+    grad: Tensor,
+    x: Tensor,
+    y: Tensor | None,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    mean: Tensor,
+    var: Tensor,
+    size: int,
+    eps: float,
+    relu: bool,
+) -> tuple[Tensor, Tensor, Tensor | None]:
+    """Gradients of x, of γ and β (2, C), and of the shortcut; that there was one says y, which it was added to."""
+    plan, dx = ColumnPlan.of(x, size, len(mean)), torch.empty_like(x)
+    behind = None if y is None else torch.empty_like(x)
+    parts = plan.new_parts(x, len(mean))
+    sums = torch.empty(2, x.shape[1], dtype=torch.float32, device=x.device)
+    options = {"WEIGHT": weight is not None, "BIAS": bias is not None}
+    kernels.columns_sums[plan.grid](
+        grad, x, y, behind, weight, bias, mean, var, *parts, *plan.shape, eps,
+        SHORTCUT=y is not None, RELU=relu, **options, **plan.tile,
+    )  # fmt: skip
+    kernels.columns_backward[*plan.grid[:2], len(mean) + 1](
+        grad if behind is None else behind, x, dx, weight, bias, mean, var, *parts, sums[0], sums[1], *plan.shape, eps,
+        RELU=relu and behind is None, **options, SPLITS=plan.all_splits, **plan.tile,
+    )  # fmt: skip
+    return dx, sums, behind
+
+
+def _of_affine(sums: Tensor, weight: Tensor | None, bias: Tensor | None) -> tuple[Tensor | None, Tensor | None]:
+    """The sums (2, C) as gradients of γ and β, where there are such."""
+    d_weight, d_bias = sums
+    return (
+        None if weight is None else d_weight.to(weight.dtype),
+        None if bias is None else d_bias.to(bias.dtype),
+    )
 
 
 class RowPlan(NamedTuple):
@@ -116,14 +206,16 @@ class ColumnPlan(NamedTuple):
         n, channels = x.shape[:2]
         positions = x.shape[2:].numel()
         rows = max(size, n - (blocks - 1) * size) * positions  # of the largest ghost
-        width = min(triton.next_power_of_2(channels), 64)
-        height = 4096 // width
+        # a single block fills the chip with its parts alone; what was fastest on an H200
+        widest, values, most_splits, warps = (64, 4096, 64, 8) if blocks > 1 else (32, 2048, 128, 4)
+        width = min(triton.next_power_of_2(channels), widest)
+        height = values // width
         across = triton.cdiv(channels, width)
-        splits = min(max(1, 512 // (blocks * across)), triton.cdiv(rows, height), 64)
+        splits = min(max(1, 512 // (blocks * across)), triton.cdiv(rows, height), most_splits)
         rows_each = triton.cdiv(triton.cdiv(rows, splits), height) * height
         splits = triton.cdiv(rows, rows_each)
         shape = (n, channels, size, blocks, positions, rows_each, splits)
-        return cls((across, splits, blocks), shape, {"ROWS": height, "CHANNELS": width, "num_warps": 8})
+        return cls((across, splits, blocks), shape, {"ROWS": height, "CHANNELS": width, "num_warps": warps})
 
     @property
     def all_splits(self) -> int:

@@ -180,10 +180,12 @@ def columns_moments(
 
 @triton.jit
 def columns_forward(
-    x, y, weight, bias, part_mean, part_square, mean, var,
+    x, shortcut, y, weight, bias, part_mean, part_square, mean, var,
     n, channels, size, blocks, positions, rows_each, splits, eps,
+    SHORTCUT: tl.constexpr, RELU: tl.constexpr,
     WEIGHT: tl.constexpr, BIAS: tl.constexpr, SPLITS: tl.constexpr, ROWS: tl.constexpr, CHANNELS: tl.constexpr,
 ):  # fmt: skip
+    """y = x̂ γ + β, plus the shortcut, then the ReLU, where these are asked for."""
     # from the end: what was read last is still in the cache
     split, k = splits - 1 - tl.program_id(1), blocks - 1 - tl.program_id(2)
     c = tl.program_id(0) * CHANNELS + tl.arange(0, CHANNELS)[None, :]
@@ -200,50 +202,59 @@ def columns_forward(
     if split == 0:
         tl.store(mean + k * channels + c, m, mask=valid)
         tl.store(var + k * channels + c, s, mask=valid)
-    scale = 1.0 / tl.sqrt(s + eps)
-    shift = tl.zeros_like(scale)
-    if WEIGHT:
-        scale *= tl.load(weight + c, mask=valid, other=0.0).to(tl.float32)
-    if BIAS:
-        shift = tl.load(bias + c, mask=valid, other=0.0).to(tl.float32)
+    scale, shift = _affine(weight, bias, c, 1.0 / tl.sqrt(s + eps), valid, WEIGHT, BIAS)
     start, end = _part(k, split, n, size, blocks, positions, rows_each)
-    x += start * channels
-    y += start * channels
+    offset = start * channels
     count = (end - start).to(tl.int32)
     r = tl.arange(0, ROWS)[:, None]
     rounds = tl.cdiv(count, ROWS)
     for j in range(rounds):
         back = r + (rounds - 1 - j) * ROWS
         mask = valid & (back < count)
-        v = tl.load(x + back * channels + c, mask=mask, other=0.0).to(tl.float32)
-        tl.store(y + back * channels + c, (v - m) * scale + shift, mask=mask)
+        where = offset + back * channels + c
+        out = (tl.load(x + where, mask=mask, other=0.0).to(tl.float32) - m) * scale + shift
+        if SHORTCUT:
+            out += tl.load(shortcut + where, mask=mask, other=0.0).to(tl.float32)
+        if RELU:
+            out = tl.where(out < 0, 0.0, out)  # a NaN stays one
+        tl.store(y + where, out, mask=mask)
 
 
 @triton.jit
 def columns_sums(
-    grad, x, mean, var, part_dot, part_total, n, channels, size, blocks, positions, rows_each, splits, eps,
+    grad, x, y, behind, weight, bias, mean, var, part_dot, part_total,
+    n, channels, size, blocks, positions, rows_each, splits, eps,
+    SHORTCUT: tl.constexpr, RELU: tl.constexpr, WEIGHT: tl.constexpr, BIAS: tl.constexpr,
     ROWS: tl.constexpr, CHANNELS: tl.constexpr,
 ):  # fmt: skip
-    """Σ dy·x̂ and Σ dy of each part."""
+    """Σ dy·x̂ and Σ dy of each part, dy being the gradient behind the ReLU.
+
+    Where there was a shortcut that is its gradient too, and is written to `behind`.
+    """
     c = tl.program_id(0) * CHANNELS + tl.arange(0, CHANNELS)[None, :]
     split, k = tl.program_id(1), tl.program_id(2)
     start, end = _part(k, split, n, size, blocks, positions, rows_each)
     r = tl.arange(0, ROWS)[:, None]
     valid = c < channels
-    grad += start * channels
-    x += start * channels
+    offset = start * channels
     count = (end - start).to(tl.int32)
     m = tl.load(mean + k * channels + c, mask=valid, other=0.0)
+    rstd = 1.0 / tl.sqrt(tl.load(var + k * channels + c, mask=valid, other=1.0) + eps)
+    scale, shift = _affine(weight, bias, c, rstd, valid, WEIGHT, BIAS)
     sum_g = tl.zeros([ROWS, CHANNELS], tl.float32)
     sum_d = tl.zeros([ROWS, CHANNELS], tl.float32)
     for j in range(0, count, ROWS):
         mask = valid & (r + j < count)
-        at = (r + j) * channels + c
+        at = offset + (r + j) * channels + c
         g = tl.load(grad + at, mask=mask, other=0.0).to(tl.float32)
         d = tl.load(x + at, mask=mask, other=0.0).to(tl.float32) - m
+        if SHORTCUT:
+            g = tl.where(tl.load(y + at, mask=mask, other=0.0) > 0, g, 0.0)
+            tl.store(behind + at, g, mask=mask)
+        elif RELU:
+            g = tl.where(d * scale + shift > 0, g, 0.0)
         sum_g += g
         sum_d += g * d
-    rstd = 1.0 / tl.sqrt(tl.load(var + k * channels + c, mask=valid, other=1.0) + eps)
     at = (k * splits + split) * channels + c
     tl.store(part_dot + at, tl.sum(sum_d, 0, keep_dims=True) * rstd, mask=valid)
     tl.store(part_total + at, tl.sum(sum_g, 0, keep_dims=True), mask=valid)
@@ -251,11 +262,14 @@ def columns_sums(
 
 @triton.jit
 def columns_backward(
-    grad, x, dx, weight, mean, var, part_dot, part_total, d_weight, d_bias,
-    n, channels, size, blocks, positions, rows_each, splits, eps,
-    WEIGHT: tl.constexpr, SPLITS: tl.constexpr, ROWS: tl.constexpr, CHANNELS: tl.constexpr,
+    grad, x, dx, weight, bias, mean, var, part_dot, part_total, d_weight, d_bias,
+    n, channels, size, blocks, positions, rows_each, splits, eps, RELU: tl.constexpr,
+    WEIGHT: tl.constexpr, BIAS: tl.constexpr, SPLITS: tl.constexpr, ROWS: tl.constexpr, CHANNELS: tl.constexpr,
 ):  # fmt: skip
-    """dx; and, in programs of their own, the sums of all parts, which are the gradients of γ and β."""
+    """dx; and, in programs of their own, the sums of all parts, which are the gradients of γ and β.
+
+    `grad` is before the ReLU where there is one to go through (RELU), else behind it.
+    """
     split, k = splits - 1 - tl.program_id(1), blocks - tl.program_id(2)
     c = tl.program_id(0) * CHANNELS + tl.arange(0, CHANNELS)[None, :]
     if k == blocks:
@@ -271,9 +285,7 @@ def columns_backward(
         total = tl.sum(tl.load(part_total + at, mask=valid & (p < splits), other=0.0), 0, keep_dims=True) / values
         m = tl.load(mean + k * channels + c, mask=valid, other=0.0)
         rstd = 1.0 / tl.sqrt(tl.load(var + k * channels + c, mask=valid, other=1.0) + eps)
-        scale = rstd
-        if WEIGHT:
-            scale *= tl.load(weight + c, mask=valid, other=0.0).to(tl.float32)
+        scale, shift = _affine(weight, bias, c, rstd, valid, WEIGHT, BIAS)
         start, end = _part(k, split, n, size, blocks, positions, rows_each)
         offset = start * channels
         count = (end - start).to(tl.int32)
@@ -284,8 +296,22 @@ def columns_backward(
             mask = valid & (back < count)
             where = offset + back * channels + c
             g = tl.load(grad + where, mask=mask, other=0.0).to(tl.float32)
-            h = (tl.load(x + where, mask=mask, other=0.0).to(tl.float32) - m) * rstd
-            tl.store(dx + where, (g - total - h * dot) * scale, mask=mask)
+            d = tl.load(x + where, mask=mask, other=0.0).to(tl.float32) - m
+            if RELU:
+                g = tl.where(d * scale + shift > 0, g, 0.0)
+            tl.store(dx + where, (g - total - d * rstd * dot) * scale, mask=mask)
+
+
+@triton.jit
+def _affine(weight, bias, c, rstd, valid, WEIGHT: tl.constexpr, BIAS: tl.constexpr):
+    """γ / deviation, and β."""
+    scale = rstd
+    shift = tl.zeros_like(rstd)
+    if WEIGHT:
+        scale *= tl.load(weight + c, mask=valid, other=0.0).to(tl.float32)
+    if BIAS:
+        shift = tl.load(bias + c, mask=valid, other=0.0).to(tl.float32)
+    return scale, shift
 
 
 @triton.jit

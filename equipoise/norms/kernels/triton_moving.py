@@ -12,14 +12,23 @@ from .groups import Statistics
 from .triton import on
 
 
-def update_moving_triton(mean: Tensor, square: Tensor, rest: Tensor, batch: Statistics, rate: float) -> None:
-    """`update_moving` on a GPU."""
+def update_moving_triton(
+    mean: Tensor,
+    square: Tensor,
+    rest: Tensor,
+    batch: Statistics,
+    rate: float,
+    usual: Tensor | None = None,
+    unbiased: float = 1.0,
+) -> None:
+    """`update_moving` on a GPU; `usual` is the moving variance as PyTorch's batch norm has it."""
     parts, channels = batch.mean.shape
     width = min(triton.next_power_of_2(channels), 64)
     with on(mean):
         _update[(triton.cdiv(channels, width),)](
-            mean, square, rest, batch.mean, batch.var, parts, channels, batch.size, batch.examples, rate,
-            PARTS=min(triton.next_power_of_2(parts), 64), CHANNELS=width, num_warps=4,
+            mean, square, rest, usual, batch.mean, batch.var,
+            parts, channels, batch.size, batch.examples, rate, unbiased,
+            USUAL=usual is not None, PARTS=min(triton.next_power_of_2(parts), 64), CHANNELS=width, num_warps=4,
         )  # fmt: skip
 
 
@@ -42,8 +51,8 @@ def _variance(mean, square, rest, var, channels, CHANNELS: tl.constexpr):
 
 @triton.jit
 def _update(
-    mean, square, rest, part_mean, part_var, parts, channels, size, examples, rate,
-    PARTS: tl.constexpr, CHANNELS: tl.constexpr,
+    mean, square, rest, usual, part_mean, part_var, parts, channels, size, examples, rate, unbiased,
+    USUAL: tl.constexpr, PARTS: tl.constexpr, CHANNELS: tl.constexpr,
 ):  # fmt: skip
     c = tl.program_id(0) * CHANNELS + tl.arange(0, CHANNELS)[None, :]
     valid = c < channels
@@ -62,6 +71,9 @@ def _update(
         v = tl.load(part_var + (p + j) * channels + c, mask=mask, other=0.0)
         second += tl.where(mask, share * (v + d * d), 0.0)
     batch_var = tl.sum(second, 0, keep_dims=True)
+    if USUAL:
+        old = tl.load(usual + c, mask=valid, other=0.0)
+        tl.store(usual + c, old + rate * (unbiased * batch_var - old), mask=valid)
 
     m = tl.load(mean + c, mask=valid, other=0.0).to(tl.float64)
     v = tl.load(square + c, mask=valid, other=0.0).to(tl.float64) - m * m + tl.load(rest + c, mask=valid, other=0.0)

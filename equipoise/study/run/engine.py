@@ -53,7 +53,8 @@ class Engine(Protocol[S]):
     def pack_size(self, jobs: Sequence[Job]) -> int:
         """How many runs to train side by side in one load."""
 
-    def seats(self, count: int) -> list[S]: ...
+    def seats(self, loads: int) -> list[S]:
+        """Those that so many loads can use."""
 
     def ready(self, seats: Sequence[S], seconds: float) -> list[S]:
         """Those of the busy `seats` that have something to tell, waiting for so long at most."""

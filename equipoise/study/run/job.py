@@ -6,7 +6,7 @@ import platform
 import time
 import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from pathlib import Path
@@ -53,6 +53,7 @@ Curves = dict[str, list[float]]
 Tell = Callable[[int, Curves], None]  # epochs done, curves so far
 TellMember = Callable[[int, int, Curves], None]  # which job, epochs done, curves so far
 Stop = Callable[[], bool]
+Turn = Callable[[], AbstractContextManager[None]]  # within which a load trains
 Backbone = tuple[str, str | None]  # model, and file of weights
 
 
@@ -98,19 +99,21 @@ def jobs_of(recipes: Iterable[Recipe], until: Mapping[str, int] | None = None) -
     ]
 
 
-def do(job: Job, store: Store, how: How, tell: Tell, stop: Stop) -> bool:
+def do(job: Job, store: Store, how: How, tell: Tell, stop: Stop, turn: Turn = nullcontext) -> bool:
     """Do what is missing of `job`; False if another process is at work on it."""
     with store.claim(job.training.key) as mine:
         if mine and not job.finished_in(store):
             for recipe in job.recipes:
-                work = partial(_train, recipe, store, how, tell, stop, job.until)
+                work = partial(_train, recipe, store, how, tell, stop, turn, job.until)
                 if recipe.posthoc is not None:
                     work = partial(correct, recipe, store, how)
                 _recorded(store, recipe, work, how.device)
     return mine
 
 
-def do_together(jobs: Sequence[Job], store: Store, how: How, tell: TellMember, stop: Stop) -> list[bool]:
+def do_together(
+    jobs: Sequence[Job], store: Store, how: How, tell: TellMember, stop: Stop, turn: Turn = nullcontext
+) -> list[bool]:
     """The same for several jobs whose trainings can be packed on one GPU; whether each was ours to do."""
     with ExitStack() as claims:
         mine = [claims.enter_context(store.claim(job.training.key)) for job in jobs]
@@ -118,9 +121,10 @@ def do_together(jobs: Sequence[Job], store: Store, how: How, tell: TellMember, s
         for i, job in enumerate(jobs):
             if mine[i]:
                 _recorded(store, job.training, partial(_join, members, i, job, store, how), how.device)
-        _train_together(members, store, how.device, tell, stop)
+        if members:
+            _train_together(members, store, how.device, tell, stop, turn)
     return [
-        ours and do(job, store, how, partial(tell, i), stop)
+        ours and do(job, store, how, partial(tell, i), stop, turn)
         for i, (job, ours) in enumerate(zip(jobs, mine, strict=True))
     ]
 
@@ -130,10 +134,12 @@ def _join(members: dict[int, Fitting], place: int, job: Job, store: Store, how: 
 
 
 def _train_together(
-    members: dict[int, Fitting], store: Store, device: torch.device, tell: TellMember, stop: Stop
+    members: dict[int, Fitting], store: Store, device: torch.device, tell: TellMember, stop: Stop, turn: Turn
 ) -> None:
-    started, places = time.monotonic(), list(members)
-    outcomes = fit_pack(list(members.values()), on_epoch=lambda member, *news: tell(places[member], *news), stop=stop)
+    places, fittings = list(members), list(members.values())
+    with turn():
+        started = time.monotonic()
+        outcomes = fit_pack(fittings, on_epoch=lambda member, *news: tell(places[member], *news), stop=stop)
     seconds = (time.monotonic() - started) / max(1, len(members))  # what each cost of the time they shared
     for fitting, outcome in zip(members.values(), outcomes, strict=True):
         if isinstance(outcome, Diverged):
@@ -188,15 +194,17 @@ def _recorded(store: Store, recipe: Recipe, work: Callable[[], None], device: to
         store.put(failure_of(recipe, error, time.monotonic() - started, device))
 
 
-def _train(recipe: Recipe, store: Store, how: How, tell: Tell, stop: Stop, until: int | None) -> None:
-    started = time.monotonic()
+def _train(recipe: Recipe, store: Store, how: How, tell: Tell, stop: Stop, turn: Turn, until: int | None) -> None:
     fitting = fitting_of(recipe, store, how, until)
-    if how.device.type == "cpu" or recipe.procedure:
-        fit_one(fitting, on_epoch=tell, stop=stop)
-    else:  # a pack of one: its steps are captured
-        (outcome,) = fit_pack([fitting], on_epoch=lambda _, *news: tell(*news), stop=stop)
-        if isinstance(outcome, Diverged):
-            raise outcome
+    # a second stage is short and leaves most of a GPU to the load whose turn it is
+    with turn() if recipe.parent is None else nullcontext():
+        started = time.monotonic()
+        if how.device.type == "cpu" or recipe.procedure:
+            fit_one(fitting, on_epoch=tell, stop=stop)
+        else:  # a pack of one: its steps are captured
+            (outcome,) = fit_pack([fitting], on_epoch=lambda _, *news: tell(*news), stop=stop)
+            if isinstance(outcome, Diverged):
+                raise outcome
     _keep_or_wait(fitting, store, time.monotonic() - started)
 
 

@@ -15,17 +15,22 @@ from .job import Job
 def loads_of(jobs: Iterable[Job], device: torch.device, most: int) -> list[list[Job]]:
     """What a worker is given at a time: on a CPU one job, on a GPU up to `most` that train side by side.
 
-    Only trainings of the same data, batch size and length go together. A procedure decides on the host what a step
-    does, so it cannot be captured and goes alone. Packs are even: a last small one would leave the GPU idle.
+    Only trainings of the same data and batch size go together, the longest with each other: when the shorter ones of a
+    pack have ended, the others go on without them. A procedure decides on the host what a step does, so it cannot be
+    captured and goes alone. Packs are even: a last small one would leave the GPU idle.
     """
     if device.type == "cpu":
         return [[job] for job in jobs]
     alike: dict[Any, list[Job]] = defaultdict(list)
     for number, job in enumerate(jobs):
         recipe = job.training
-        length = (recipe.plan.epochs, job.until)
-        alike[number if recipe.procedure else (recipe.task, recipe.plan.batch_size, length)].append(job)
-    return [load for group in alike.values() for load in _evenly(group, most)]
+        alike[number if recipe.procedure else (recipe.task, recipe.plan.batch_size)].append(job)
+    return [load for group in alike.values() for load in _evenly(sorted(group, key=_length, reverse=True), most)]
+
+
+def _length(job: Job) -> int:
+    """Epochs of its training."""
+    return job.training.plan.epochs if job.until is None else job.until
 
 
 def _evenly(jobs: list[Job], most: int) -> Iterator[list[Job]]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from .bf16 import check_precision
 from .child import Child, Message, leave, rested
 from .how import How
 from .job import Curves, Job, do, do_together, look_at_images, measured_pack_size
+from .turn import its_turn, takes_turns
 
 
 class LocalEngine:
@@ -31,8 +33,9 @@ class LocalEngine:
     def pack_size(self, jobs: Sequence[Job]) -> int:
         return measured_pack_size(jobs, self.store, self.how)
 
-    def seats(self, count: int) -> list[LocalSeat]:
-        return [LocalSeat(number, self.store.path, self.how) for number in range(count)]
+    def seats(self, loads: int) -> list[LocalSeat]:
+        count = self.how.workers + takes_turns(self.how)  # one more, where the next load gets ready
+        return [LocalSeat(number, self.store.path, self.how) for number in range(min(count, loads))]
 
     def ready(self, seats: Sequence[LocalSeat], seconds: float) -> list[LocalSeat]:
         sources = {source: seat for seat in seats for source in seat.sources}
@@ -54,7 +57,7 @@ class LocalSeat:
         return [self.child.pipe, self.child.process.sentinel] if self.child else []
 
     def place(self, member: int) -> int:
-        return self.number * 100 + member
+        return member if takes_turns(self.how) else self.number * 100 + member
 
     def start(self, load: list[Job]) -> None:
         if self.child is None or not self.child.fit:
@@ -84,7 +87,12 @@ def do_load(load: list[Job], path: Path, how: How, pipe: Connection) -> list[boo
     """In a worker: do the jobs, and say whether each was ours to do; None when asked to stop."""
     store = Store(path)
     choose_convolutions(fast=how.fast)
-    pipe.send(("begun", None))
+
+    @contextmanager
+    def turn() -> Iterator[None]:
+        with its_turn(store, how, pipe.poll):
+            pipe.send(("begun", None))
+            yield
 
     def tell(member: int, epoch: int, curves: Curves) -> None:
         training = load[member].training
@@ -93,7 +101,7 @@ def do_load(load: list[Job], path: Path, how: How, pipe: Connection) -> list[boo
 
     try:  # anything that comes meanwhile means stop
         if len(load) == 1:
-            return [do(load[0], store, how, lambda epoch, curves: tell(0, epoch, curves), pipe.poll)]
-        return do_together(load, store, how, tell, pipe.poll)
+            return [do(load[0], store, how, lambda epoch, curves: tell(0, epoch, curves), pipe.poll, turn)]
+        return do_together(load, store, how, tell, pipe.poll, turn)
     except Stopped:
         return None

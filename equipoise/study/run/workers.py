@@ -65,7 +65,7 @@ class Workers:
         self.engine.check(jobs)
         self.pack_size = self.engine.pack_size(jobs)
         self.add(jobs)
-        self.seats: list[Seat] = self.engine.seats(min(how.workers, len(self.waiting)))
+        self.seats: list[Seat] = self.engine.seats(len(self.waiting))
 
     def add(self, jobs: list[Job]) -> None:
         """More to do, after what waits already; the longest first, so that none is begun when others have ended."""

@@ -109,6 +109,9 @@ class Stack:
             self._take_over(run, i, decay)
         self.counters = Counters(runs)
         self.descent = Descent(runs, self.rows, decay, self.trunk, self.counters.base)
+        # where nothing but the head is left to move, that need not wait for the gradients of the body
+        self.early = [run for run, moves in zip(runs, self.descent.moves, strict=True) if moves and run.average is None]
+        self.late = [run for run in runs if run not in self.early]
         moved = [run for run in runs if are_only_moved(run)]
         self.moved_images = MovedImages(moved, self.place, self.trunk, self.counters.index) if moved else None
 
@@ -171,6 +174,7 @@ class Stack:
             chosen = torch.cuda.current_stream().record_event()
             self.counters.set_rates()
             self.trunk.arrange_weights()
+            self.tracked += 1
         batches = self._batches(side_by_side, chosen)
         self.trunk.wait_for_aside()
         given, blended = self._forward(side_by_side)
@@ -178,9 +182,10 @@ class Stack:
         losses, of_maps = zip(*ends, strict=True)
         with self.trunk.aside():
             self.counters.count(losses)
+            side_by_side(self._move_weights, self.early)
         self._backward(side_by_side, of_maps, given, blended)
         self.descent.step()
-        side_by_side(self._move_weights, self.runs)
+        side_by_side(self._move_weights, self.late)
 
     def _batches(self, side_by_side: SideBySide, chosen: torch.cuda.Event) -> dict[int, Batch]:
         """The next batch of each run, by its id, once samples are `chosen`; images are where the trunk reads them."""
@@ -210,7 +215,6 @@ class Stack:
 
     def _forward(self, side_by_side: SideBySide) -> tuple[dict[str, Tensor], dict[str, Any]]:
         """Through all stages; what each was given, and how it was mixed."""
-        self.tracked += 1
         given: dict[str, Tensor] = {}
         blended: dict[str, Any] = {}
         x = self.trunk.stem_forward()

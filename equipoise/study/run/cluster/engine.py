@@ -61,7 +61,8 @@ class RayEngine:
             self.cluster.ray.get(self.cluster.task(pack_size, self.how.device.type).remote(self._order(list(jobs))))
         )
 
-    def seats(self, count: int) -> list[RaySeat]:
+    def seats(self, loads: int) -> list[RaySeat]:
+        count = min(self.how.workers, loads)
         self._seats = [RaySeat(number, self.store, self.cluster.ray, self._submit) for number in range(count)]
         return self._seats
 
