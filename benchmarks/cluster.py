@@ -231,9 +231,7 @@ def sleep(folder: Path, asked: argparse.Namespace) -> None:
     RayEngine._submit = lambda self, jobs: task.remote(asked.seconds, jobs[0].training.key, files_for(jobs[0]))
     RayEngine.pack_size = lambda self, jobs: 1
     task = connected(nodes.address).task(sleeping, "cpu")
-    warm = ray.remote(num_cpus=1)(lambda seconds: time.sleep(seconds))
-    # processes that start are no overhead of a long study; so long that none serves two of these tasks
-    ray.get([warm.remote(0.25 * asked.tasks) for _ in range(asked.tasks)])
+    start_processes(asked.tasks)
     began = time.monotonic()
     done = sum(event.what == "done" for event in Workers(jobs, store, how).events())
     took, least = time.monotonic() - began, -(-asked.runs // asked.tasks) * asked.seconds
@@ -241,6 +239,20 @@ def sleep(folder: Path, asked: argparse.Namespace) -> None:
     print(f"overhead {100 * (took / least - 1):.1f} %; {len(store.records())} records")
     ray.shutdown()  # it is connected to the cluster
     nodes.shutdown()
+
+
+def start_processes(count: int) -> None:
+    """Processes that start are no overhead of a long study: wait until Ray has so many."""
+
+    def number(seconds: float) -> int:
+        time.sleep(seconds)
+        return os.getpid()
+
+    warm, seconds, started = ray.remote(num_cpus=1)(number), 0.25 * count, 0
+    while started < count:  # none may serve two of the tasks, as it does where others take longer to start
+        started = len(set(ray.get([warm.remote(seconds) for _ in range(count)])))
+        print(f"{started} processes", flush=True)
+        seconds *= 1.5
 
 
 def sleeping(seconds: float, key: str, files: dict[str, bytes]):

@@ -80,6 +80,7 @@ def main() -> None:
     parser.add_argument("--leave-out", nargs="*", default=[], help="methods not to train")
     parser.add_argument("--work", type=Path, default=ROOT / "runs" / "papers", help="folder of the runs themselves")
     parser.add_argument("--device")
+    parser.add_argument("--workers", type=int, help="processes side by side, also on a GPU, for runs that go alone")
     parser.add_argument("--fast", action="store_true", help="on a GPU the fastest kernels")
     asked, began = parser.parse_args(), time.monotonic()
 
@@ -88,7 +89,7 @@ def main() -> None:
     asked.out.mkdir(parents=True, exist_ok=True)
     records, store = asked.out / "records.jsonl", Store(asked.work).create()
     recorded = recorded_runs(ROOT / "docs" / "results" / "records", records)
-    how = How.on(asked.device, fast=asked.fast)
+    how = How.on(asked.device, asked.workers, fast=asked.fast)
     studies = [bound(study_of(name, asked.seeds, asked.leave_out), store) for name in asked.studies]
     try:
         with stopped_after(asked.seconds - (time.monotonic() - began)):

@@ -43,12 +43,17 @@ StudyFile = Annotated[Path, typer.Argument(help="A study as TOML; studies/ has e
 Folder = Annotated[Path, typer.Argument(help="The folder that 'equipoise run' wrote.", show_default=False)]
 
 
-def connect_early(engine: str, address: str | None, device: str | None, workers: int | None) -> None:
-    """Nodes of a cluster can start their processes while this one imports PyTorch, and a wrong address is told soon."""
+def start_early(engine: str, address: str | None, device: str | None, workers: int | None) -> None:
+    """Let the first worker import PyTorch while this process does; on a cluster, the nodes' processes, and a wrong
+    address is told soon."""
     if engine == "ray":
         from ..study.run.cluster.connection import connected
 
         connected(address).warm_up(device, workers)
+    elif engine == "local":
+        from ..study.run.child import expect
+
+        expect(device)
 
 
 @contextmanager

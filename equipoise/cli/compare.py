@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
-from .app import Address, Device, Engine, Workers, app, connect_early, console, told_how_to_go_on
+from .app import Address, Device, Engine, Workers, app, console, start_early, told_how_to_go_on
 from .results import show_report
 
 
@@ -32,7 +32,7 @@ def compare(
     best model, for 'equipoise predict' and 'equipoise export'. Test images are held out before anything is trained.
     Stop it at any moment: the same command goes on.
     """
-    connect_early(engine, address, device, workers)
+    start_early(engine, address, device, workers)
     from ..front import compare as compare_methods
     from ..study import OnTerminal
 

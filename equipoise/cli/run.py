@@ -22,8 +22,8 @@ from .app import (
     StudyFile,
     Workers,
     app,
-    connect_early,
     console,
+    start_early,
     told_how_to_go_on,
 )
 from .results import show_report, store_in
@@ -74,7 +74,7 @@ def run(
     a fifth of the study, or with --pilot. If that makes clearly fewer mistakes, training was too short, and no method
     is called better unless you add --accept-short-training.
     """
-    connect_early(engine, address, device, workers)
+    start_early(engine, address, device, workers)
     from ..store import Store
     from ..study import Budget, Study
 

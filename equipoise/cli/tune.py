@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
-from .app import Address, Device, Engine, StudyFile, Workers, app, connect_early, console, told_how_to_go_on
+from .app import Address, Device, Engine, StudyFile, Workers, app, console, start_early, told_how_to_go_on
 
 
 @app.command()
@@ -30,7 +30,7 @@ def tune(
     Writes a study with the chosen recipes, tuned.toml, for 'equipoise run'. Stop it at any moment and give the same
     command again: no trial is repeated.
     """
-    connect_early(engine, address, device, workers)
+    start_early(engine, address, device, workers)
     from dataclasses import replace
 
     from ..store import Store

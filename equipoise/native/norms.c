@@ -16,6 +16,9 @@ enum { CAN_STREAM = 0 };
 
 typedef int64_t Count;
 
+/* What follows the norm in training. Wherever numbers are worked on it is a constant: each has loops of its own. */
+typedef enum { NOTHING, RELU, SHORTCUT_RELU } After; /* the last: a shortcut is added, then comes the ReLU */
+
 typedef struct {
     Count channels, positions, columns;
     Count past_cache; /* whether results are written past the cache */
@@ -69,6 +72,26 @@ INLINE void fetch_ahead(Shape s, const float *x, Count n) {
     for (Count i = 0; s.ahead && i < n; i += 16) __builtin_prefetch(x + s.ahead + i);
 }
 
+/* -- what follows the norm ----------------------------------------------------------------------------------------- */
+
+/* y of x. NaN passes the ReLU, both ways, as it does in PyTorch. */
+INLINE float result(After after, float x, float scale, float shift, float shortcut) {
+    float v = x * scale + shift;
+    if (after == SHORTCUT_RELU) v += shortcut;
+    return after != NOTHING && v < 0 ? 0 : v;
+}
+
+/* Where the ReLU was open is read `from` y where there was a shortcut, else from x, of which y is made once more. */
+typedef struct {
+    const float *from, *scale, *shift;
+    float *behind; /* what of dy comes through the ReLU, which is the gradient of the shortcut, where there was one */
+} Gate;
+
+INLINE float through(After after, float dy, float from, float scale, float shift) {
+    float y = after == RELU ? result(NOTHING, from, scale, shift, 0) : from;
+    return after != NOTHING && y <= 0 ? 0 : dy;
+}
+
 /* -- an example as rows, one for each channel ---------------------------------------------------------------------- */
 
 /* Four rows are read at once, for several sums to be under way, and a quarter of the example apart: memory is read
@@ -114,19 +137,30 @@ INLINE void rows_moments(Shape s, const float *x, float *mean, float *var) {
     }
 }
 
-INLINE void rows_sums(Shape s, const float *dy, const float *x, const float *mean, float *dot, float *total) {
+/* What comes through the gate to a shortcut is not written past the cache: it is read again for dx. */
+INLINE void rows_sums(Shape s, After after, Gate gate, const float *dy, const float *x, const float *mean, float *dot,
+                      float *total) {
     Count n = s.positions;
+    const float *from = gate.from;
     for (Count c = 0; c < quarter(s); c++) {
         Count i0 = row(s, c, 0), i1 = row(s, c, 1), i2 = row(s, c, 2), i3 = row(s, c, 3);
-        const float *x0 = x + i0 * n, *x1 = x + i1 * n, *x2 = x + i2 * n, *x3 = x + i3 * n;
-        const float *y0 = dy + i0 * n, *y1 = dy + i1 * n, *y2 = dy + i2 * n, *y3 = dy + i3 * n;
         float m0 = mean[i0], m1 = mean[i1], m2 = mean[i2], m3 = mean[i3];
+        float a0 = 0, a1 = 0, a2 = 0, a3 = 0, b0 = 0, b1 = 0, b2 = 0, b3 = 0;
+        if (after == RELU) {
+            a0 = gate.scale[i0], a1 = gate.scale[i1], a2 = gate.scale[i2], a3 = gate.scale[i3];
+            b0 = gate.shift[i0], b1 = gate.shift[i1], b2 = gate.shift[i2], b3 = gate.shift[i3];
+        }
         float t0 = 0, t1 = 0, t2 = 0, t3 = 0, p0 = 0, p1 = 0, p2 = 0, p3 = 0;
 #pragma omp simd simdlen(8) reduction(+ : t0, t1, t2, t3, p0, p1, p2, p3)
         for (Count i = 0; i < n; i++) {
-            t0 += y0[i], t1 += y1[i], t2 += y2[i], t3 += y3[i];
-            p0 += y0[i] * (x0[i] - m0), p1 += y1[i] * (x1[i] - m1);
-            p2 += y2[i] * (x2[i] - m2), p3 += y3[i] * (x3[i] - m3);
+            Count k0 = i0 * n + i, k1 = i1 * n + i, k2 = i2 * n + i, k3 = i3 * n + i;
+            float d0 = through(after, dy[k0], from[k0], a0, b0), d1 = through(after, dy[k1], from[k1], a1, b1);
+            float d2 = through(after, dy[k2], from[k2], a2, b2), d3 = through(after, dy[k3], from[k3], a3, b3);
+            if (after == SHORTCUT_RELU)
+                gate.behind[k0] = d0, gate.behind[k1] = d1, gate.behind[k2] = d2, gate.behind[k3] = d3;
+            t0 += d0, t1 += d1, t2 += d2, t3 += d3;
+            p0 += d0 * (x[k0] - m0), p1 += d1 * (x[k1] - m1);
+            p2 += d2 * (x[k2] - m2), p3 += d3 * (x[k3] - m3);
         }
         total[i0] = t0, total[i1] = t1, total[i2] = t2, total[i3] = t3;
         dot[i0] = p0, dot[i1] = p1, dot[i2] = p2, dot[i3] = p3;
@@ -137,7 +171,8 @@ INLINE void rows_sums(Shape s, const float *dy, const float *x, const float *mea
    badly aligned. */
 INLINE Count portion(Shape s) { return s.past_cache ? TILE : s.channels * s.positions; }
 
-INLINE void rows_affine(Shape s, const float *x, const float *scale, const float *shift, float *y) {
+INLINE void rows_affine(Shape s, After after, const float *x, const float *scale, const float *shift,
+                        const float *shortcut, float *y) {
     float line[TILE];
     Count numbers = s.channels * s.positions, c = 0, end = s.positions; /* of row c */
     for (Count start = 0; start < numbers; start += portion(s)) {
@@ -149,15 +184,16 @@ INLINE void rows_affine(Shape s, const float *x, const float *scale, const float
             Count piece = least(end, stop);
             fetch_ahead(s, x + i, piece - i);
 #pragma omp simd
-            for (Count k = i; k < piece; k++) to[k - start] = x[k] * a + b;
+            for (Count k = i; k < piece; k++)
+                to[k - start] = result(after, x[k], a, b, after == SHORTCUT_RELU ? shortcut[k] : 0);
             i = piece;
         }
         stream_out(s, y + start, line, stop - start);
     }
 }
 
-INLINE void rows_gradient(Shape s, const float *dy, const float *x, const float *of_dy, const float *of_x,
-                          const float *rest, float *dx) {
+INLINE void rows_gradient(Shape s, After after, Gate gate, const float *dy, const float *x, const float *of_dy,
+                          const float *of_x, const float *rest, float *dx) {
     float line[TILE];
     Count numbers = s.channels * s.positions, c = 0, end = s.positions; /* of row c */
     for (Count start = 0; start < numbers; start += portion(s)) {
@@ -166,9 +202,11 @@ INLINE void rows_gradient(Shape s, const float *dy, const float *x, const float 
         for (Count i = start; i < stop;) {
             if (i == end) c++, end += s.positions;
             float a = of_dy[c], b = of_x[c], d = rest[c];
+            float scale = after == RELU ? gate.scale[c] : 0, shift = after == RELU ? gate.shift[c] : 0;
             Count piece = least(end, stop);
 #pragma omp simd
-            for (Count k = i; k < piece; k++) to[k - start] = a * dy[k] + (b * x[k] + d);
+            for (Count k = i; k < piece; k++)
+                to[k - start] = a * through(after, dy[k], x[k], scale, shift) + (b * x[k] + d);
             i = piece;
         }
         stream_out(s, dx + start, line, stop - start);
@@ -245,30 +283,39 @@ INLINE void columns_moments(Shape s, const float *x, float *mean, float *var) {
     }
 }
 
-INLINE void columns_sums(Shape s, const float *dy, const float *x, const float *mean, float *dot, float *total) {
-    float center[TILE], sum[TILE], product[TILE];
+INLINE void columns_sums(Shape s, After after, Gate gate, const float *dy, const float *x, const float *mean,
+                         float *dot, float *total) {
+    float center[TILE], sum[TILE], product[TILE], a[TILE], b[TILE];
+    const float *from = gate.from;
     for (Count first = 0; first < s.channels; first += TILE) {
         Tile t = tile_from(s, first);
-        const float *y = dy + first, *line = x + first;
         repeated(t, mean + first, center);
+        if (after == RELU) repeated(t, gate.scale + first, a), repeated(t, gate.shift + first, b);
         memset(sum, 0, (size_t)t.width * sizeof(float));
         memset(product, 0, (size_t)t.width * sizeof(float));
-        Count quarter = t.lines / 4 * t.stride;
-        for (Count i = 0; i < t.lines / 4; i++, line += t.stride, y += t.stride) {
-            const float *x0 = line, *x1 = x0 + quarter, *x2 = x1 + quarter, *x3 = x2 + quarter;
-            const float *y0 = y, *y1 = y0 + quarter, *y2 = y1 + quarter, *y3 = y2 + quarter;
+        Count quarter = t.lines / 4 * t.stride, at = first;
+        for (Count i = 0; i < t.lines / 4; i++, at += t.stride) {
+#pragma omp simd
             for (Count c = 0; c < t.width; c++) {
-                float m = center[c];
-                sum[c] += (y0[c] + y1[c]) + (y2[c] + y3[c]);
-                product[c] += (y0[c] * (x0[c] - m) + y1[c] * (x1[c] - m)) + (y2[c] * (x2[c] - m) + y3[c] * (x3[c] - m));
+                Count k0 = at + c, k1 = k0 + quarter, k2 = k1 + quarter, k3 = k2 + quarter;
+                float m = center[c], u = a[c], v = b[c];
+                float d0 = through(after, dy[k0], from[k0], u, v), d1 = through(after, dy[k1], from[k1], u, v);
+                float d2 = through(after, dy[k2], from[k2], u, v), d3 = through(after, dy[k3], from[k3], u, v);
+                if (after == SHORTCUT_RELU)
+                    gate.behind[k0] = d0, gate.behind[k1] = d1, gate.behind[k2] = d2, gate.behind[k3] = d3;
+                sum[c] += (d0 + d1) + (d2 + d3);
+                product[c] += (d0 * (x[k0] - m) + d1 * (x[k1] - m)) + (d2 * (x[k2] - m) + d3 * (x[k3] - m));
             }
         }
-        line += 3 * quarter, y += 3 * quarter;
-        for (Count i = t.lines / 4 * 4; i <= t.lines; i++, line += t.stride, y += t.stride) {
+        at += 3 * quarter;
+        for (Count i = t.lines / 4 * 4; i <= t.lines; i++, at += t.stride) {
             Count width = i < t.lines ? t.width : t.rest;
+#pragma omp simd
             for (Count c = 0; c < width; c++) {
-                sum[c] += y[c];
-                product[c] += y[c] * (line[c] - center[c]);
+                float d = through(after, dy[at + c], from[at + c], a[c], b[c]);
+                if (after == SHORTCUT_RELU) gate.behind[at + c] = d;
+                sum[c] += d;
+                product[c] += d * (x[at + c] - center[c]);
             }
         }
         fold(t, sum), fold(t, product);
@@ -277,7 +324,8 @@ INLINE void columns_sums(Shape s, const float *dy, const float *x, const float *
     }
 }
 
-INLINE void columns_affine(Shape s, const float *x, const float *scale, const float *shift, float *y) {
+INLINE void columns_affine(Shape s, After after, const float *x, const float *scale, const float *shift,
+                           const float *shortcut, float *y) {
     float a[TILE], b[TILE], line[TILE];
     for (Count first = 0; first < s.channels; first += TILE) {
         Tile t = tile_from(s, first);
@@ -286,22 +334,25 @@ INLINE void columns_affine(Shape s, const float *x, const float *scale, const fl
             Count width = i < t.lines ? t.width : t.rest;
             float *restrict to = staging(s, y + at, line);
             fetch_ahead(s, x + at, width);
-            for (Count c = 0; c < width; c++) to[c] = x[at + c] * a[c] + b[c];
+            for (Count c = 0; c < width; c++)
+                to[c] = result(after, x[at + c], a[c], b[c], after == SHORTCUT_RELU ? shortcut[at + c] : 0);
             stream_out(s, y + at, line, width);
         }
     }
 }
 
-INLINE void columns_gradient(Shape s, const float *dy, const float *x, const float *of_dy, const float *of_x,
-                             const float *rest, float *dx) {
-    float a[TILE], b[TILE], d[TILE], line[TILE];
+INLINE void columns_gradient(Shape s, After after, Gate gate, const float *dy, const float *x, const float *of_dy,
+                             const float *of_x, const float *rest, float *dx) {
+    float a[TILE], b[TILE], d[TILE], scale[TILE], shift[TILE], line[TILE];
     for (Count first = 0; first < s.channels; first += TILE) {
         Tile t = tile_from(s, first);
         repeated(t, of_dy + first, a), repeated(t, of_x + first, b), repeated(t, rest + first, d);
+        if (after == RELU) repeated(t, gate.scale + first, scale), repeated(t, gate.shift + first, shift);
         for (Count i = 0, at = first; i <= t.lines; i++, at += t.stride) {
             Count width = i < t.lines ? t.width : t.rest;
             float *restrict to = staging(s, dx + at, line);
-            for (Count c = 0; c < width; c++) to[c] = a[c] * dy[at + c] + (b[c] * x[at + c] + d[c]);
+            for (Count c = 0; c < width; c++)
+                to[c] = a[c] * through(after, dy[at + c], x[at + c], scale[c], shift[c]) + (b[c] * x[at + c] + d[c]);
             stream_out(s, dx + at, line, width);
         }
     }
@@ -315,24 +366,47 @@ static void moments(Shape s, const float *x, float *mean, float *var) {
     else rows_moments(s, x, mean, var);
 }
 
-/* y = scale x + shift */
-static void affine(Shape s, const float *x, const float *scale, const float *shift, float *y) {
-    if (s.columns) columns_affine(s, x, scale, shift, y);
-    else rows_affine(s, x, scale, shift, y);
+/* y = scale x + shift, and what follows */
+INLINE void affine_after(Shape s, After after, const float *x, const float *scale, const float *shift,
+                         const float *shortcut, float *y) {
+    if (s.columns) columns_affine(s, after, x, scale, shift, shortcut, y);
+    else rows_affine(s, after, x, scale, shift, shortcut, y);
+}
+
+static void affine(Shape s, After after, const float *x, const float *scale, const float *shift, const float *shortcut,
+                   float *y) {
+    if (after == NOTHING) affine_after(s, NOTHING, x, scale, shift, NULL, y);
+    else if (after == RELU) affine_after(s, RELU, x, scale, shift, NULL, y);
+    else affine_after(s, SHORTCUT_RELU, x, scale, shift, shortcut, y);
     fence(s);
 }
 
-/* sum of dy (x - mean), and of dy */
-static void sums(Shape s, const float *dy, const float *x, const float *mean, float *dot, float *total) {
-    if (s.columns) columns_sums(s, dy, x, mean, dot, total);
-    else rows_sums(s, dy, x, mean, dot, total);
+/* sum of dy (x - mean), and of dy, by what of dy comes through the gate */
+INLINE void sums_after(Shape s, After after, Gate gate, const float *dy, const float *x, const float *mean, float *dot,
+                       float *total) {
+    if (s.columns) columns_sums(s, after, gate, dy, x, mean, dot, total);
+    else rows_sums(s, after, gate, dy, x, mean, dot, total);
 }
 
-/* dx = a dy + b x + c */
-static void gradient(Shape s, const float *dy, const float *x, const float *a, const float *b, const float *c,
-                     float *dx) {
-    if (s.columns) columns_gradient(s, dy, x, a, b, c, dx);
-    else rows_gradient(s, dy, x, a, b, c, dx);
+static void sums(Shape s, After after, Gate gate, const float *dy, const float *x, const float *mean, float *dot,
+                 float *total) {
+    if (after == NOTHING) sums_after(s, NOTHING, gate, dy, x, mean, dot, total);
+    else if (after == RELU) sums_after(s, RELU, gate, dy, x, mean, dot, total);
+    else sums_after(s, SHORTCUT_RELU, gate, dy, x, mean, dot, total);
+}
+
+/* dx = a dy + b x + c, by what of dy comes through the gate */
+INLINE void gradient_after(Shape s, After after, Gate gate, const float *dy, const float *x, const float *a,
+                           const float *b, const float *c, float *dx) {
+    if (s.columns) columns_gradient(s, after, gate, dy, x, a, b, c, dx);
+    else rows_gradient(s, after, gate, dy, x, a, b, c, dx);
+}
+
+static void gradient(Shape s, After after, Gate gate, const float *dy, const float *x, const float *a, const float *b,
+                     const float *c, float *dx) {
+    if (after == RELU) gradient_after(s, RELU, gate, dy, x, a, b, c, dx);
+    else if (after == NOTHING) gradient_after(s, NOTHING, gate, dy, x, a, b, c, dx);
+    else gradient_after(s, NOTHING, gate, gate.behind, x, a, b, c, dx); /* it went through the gate in `sums` */
     fence(s);
 }
 
@@ -416,7 +490,7 @@ EXPORT void equipoise_weigh(Count n, Count channels, Count positions, Count colu
         float *own_mean = work + 2 * i * channels, *own_var = own_mean + channels;
         moments(s, x + i * size, own_mean, own_var);
         mix(channels, groups, moving, moving + channels, weight, bias, (float)alpha, (float)eps, own_mean, own_var);
-        affine(s, x + i * size, own_var, own_mean, y + i * size);
+        affine(s, NOTHING, x + i * size, own_var, own_mean, NULL, y + i * size);
     }
 }
 
@@ -427,12 +501,13 @@ EXPORT void equipoise_weigh(Count n, Count channels, Count positions, Count colu
    are (K, C), one for each block and channel. */
 typedef struct {
     Shape shape;
+    After after;
     Count n, size, blocks, groups;
     float eps;
-    const float *x, *weight, *bias, *dy;
-    float *mean, *rstd;
-    float *y, *means, *vars, *scale, *shift;       /* forward */
-    float *dx, *dots, *totals, *of_dy, *of_x, *rest; /* backward */
+    const float *x, *shortcut, *weight, *bias, *dy;
+    float *y, *mean, *rstd, *scale, *shift;
+    float *means, *vars;                                      /* forward */
+    float *dx, *behind, *dots, *totals, *of_dy, *of_x, *rest; /* backward */
 } Job;
 
 static Count start_of(const Job *j, Count block) { return block < j->blocks ? block * j->size : j->n; }
@@ -479,38 +554,58 @@ static void measure_moments(const Job *j, Count i) {
     moments(j->shape, j->x + i * numbers, j->means + i * channels, j->vars + i * channels);
 }
 
+/* Compiled once: where y is made again, for backward to find the open ReLUs, it must come out the same to the bit. */
+__attribute__((noinline)) static void affine_of_block(const Job *j, Count k) {
+    Count channels = j->shape.channels, at = k * channels;
+    as_affine(channels, j->mean + at, j->rstd + at, j->weight, j->bias, j->scale + at, j->shift + at);
+}
+
 static void close_moments_of_block(const Job *j, Count k) {
     Count channels = j->shape.channels, first = start_of(j, k), at = k * channels;
-    float *mean = j->mean + at, *rstd = j->rstd + at, *scale = j->scale + at, *shift = j->shift + at;
+    float *mean = j->mean + at, *rstd = j->rstd + at;
     merge(start_of(j, k + 1) - first, channels, j->means + first * channels, j->vars + first * channels, mean, rstd);
     pool(channels, j->groups, mean, rstd);
     for (Count c = 0; c < channels; c++) rstd[c] = 1.0f / sqrtf(rstd[c] + j->eps); /* was the variance */
-    as_affine(channels, mean, rstd, j->weight, j->bias, scale, shift);
+    affine_of_block(j, k);
 }
 
 static void apply_affine(const Job *j, Count i) {
-    Count channels = j->shape.channels, numbers = channels * j->shape.positions, at = block_of(j, i) * channels;
-    affine(j->shape, j->x + i * numbers, j->scale + at, j->shift + at, j->y + i * numbers);
+    Count channels = j->shape.channels, at = i * channels * j->shape.positions, of_block = block_of(j, i) * channels;
+    const float *shortcut = j->shortcut ? j->shortcut + at : NULL;
+    affine(j->shape, j->after, j->x + at, j->scale + of_block, j->shift + of_block, shortcut, j->y + at);
 }
 
-/* y; mean and 1 / deviation (K, C) of the blocks; mean and variance (C,) of the batch. `work` has 2 (n + K) C. */
+static After after_of(Count relu, const float *shortcut) {
+    return !relu ? NOTHING : shortcut ? SHORTCUT_RELU : RELU;
+}
+
+/* y, through a ReLU if `relu`, with the shortcut added before if there is one; mean and 1 / deviation (K, C) of the
+   blocks; mean and variance (C,) of the batch. `work` has 2 (n + K) C numbers. */
 EXPORT void equipoise_block_forward(Count n, Count channels, Count positions, Count columns, Count size, Count blocks,
-                                    Count groups, double eps, Count threads, const float *x, const float *weight,
-                                    const float *bias, float *y, float *mean, float *rstd, float *batch_mean,
-                                    float *batch_var, float *work) {
+                                    Count groups, double eps, Count threads, Count relu, const float *x,
+                                    const float *shortcut, const float *weight, const float *bias, float *y,
+                                    float *mean, float *rstd, float *batch_mean, float *batch_var, float *work) {
     Shape s = shape_of(n, channels, positions, columns, LARGE_TRAINED);
-    Job j = {.shape = s, .n = n, .size = size, .blocks = blocks, .groups = groups};
-    j.eps = (float)eps, j.x = x, j.weight = weight, j.bias = bias, j.y = y, j.mean = mean, j.rstd = rstd;
+    Job j = {.shape = s, .after = after_of(relu, shortcut), .n = n, .size = size, .blocks = blocks, .groups = groups};
+    j.eps = (float)eps, j.x = x, j.shortcut = shortcut, j.weight = weight, j.bias = bias, j.y = y;
+    j.mean = mean, j.rstd = rstd;
     j.means = work, j.vars = j.means + n * channels;
     j.scale = j.vars + n * channels, j.shift = j.scale + blocks * channels;
     run(&j, threads, measure_moments, close_moments_of_block, apply_affine);
     merge(n, channels, j.means, j.vars, batch_mean, batch_var);
 }
 
+static Gate gate_of(const Job *j, Count i) {
+    Count channels = j->shape.channels, at = i * channels * j->shape.positions, of_block = block_of(j, i) * channels;
+    Gate gate = {.from = j->x + at, .scale = j->scale + of_block, .shift = j->shift + of_block};
+    if (j->after == SHORTCUT_RELU) gate.from = j->y + at, gate.behind = j->behind + at;
+    return gate;
+}
+
 static void measure_sums(const Job *j, Count i) {
     Count channels = j->shape.channels, at = i * channels * j->shape.positions;
-    sums(j->shape, j->dy + at, j->x + at, j->mean + block_of(j, i) * channels, j->dots + i * channels,
-         j->totals + i * channels);
+    sums(j->shape, j->after, gate_of(j, i), j->dy + at, j->x + at, j->mean + block_of(j, i) * channels,
+         j->dots + i * channels, j->totals + i * channels);
 }
 
 /* Sums over n examples, (n, C) -> (C,). */
@@ -559,7 +654,8 @@ static void close_sums_of_block(const Job *j, Count k) {
 
 static void apply_gradient(const Job *j, Count i) {
     Count channels = j->shape.channels, at = i * channels * j->shape.positions, of_block = block_of(j, i) * channels;
-    gradient(j->shape, j->dy + at, j->x + at, j->of_dy + of_block, j->of_x + of_block, j->rest + of_block, j->dx + at);
+    gradient(j->shape, j->after, gate_of(j, i), j->dy + at, j->x + at, j->of_dy + of_block, j->of_x + of_block,
+             j->rest + of_block, j->dx + at);
 }
 
 /* The gradients of gamma and beta: sums over all examples of dy xhat and of dy. */
@@ -577,15 +673,20 @@ static void parameter_gradients(const Job *j, float *d_weight, float *d_bias) {
     add_examples(j->n, channels, j->totals, d_bias);
 }
 
-/* dx, and the gradients of gamma and beta. `work` has (2 n + 3 K) C numbers. */
+/* dx, and the gradients of gamma and beta; `behind` is that of the shortcut, where there was one: then, and only then,
+   it and y are given. `work` has (2 n + 5 K) C numbers. */
 EXPORT void equipoise_block_backward(Count n, Count channels, Count positions, Count columns, Count size, Count blocks,
-                                     Count groups, Count threads, const float *dy, const float *x, const float *weight,
-                                     float *mean, float *rstd, float *dx, float *d_weight, float *d_bias, float *work) {
+                                     Count groups, Count threads, Count relu, const float *dy, const float *x, float *y,
+                                     const float *weight, const float *bias, float *mean, float *rstd, float *dx,
+                                     float *behind, float *d_weight, float *d_bias, float *work) {
     Shape s = shape_of(n, channels, positions, columns, LARGE_TRAINED);
-    Job j = {.shape = s, .n = n, .size = size, .blocks = blocks, .groups = groups};
-    j.dy = dy, j.x = x, j.weight = weight, j.mean = mean, j.rstd = rstd, j.dx = dx;
+    Job j = {.shape = s, .after = after_of(relu, y), .n = n, .size = size, .blocks = blocks, .groups = groups};
+    j.dy = dy, j.x = x, j.y = y, j.weight = weight, j.bias = bias, j.mean = mean, j.rstd = rstd;
+    j.dx = dx, j.behind = behind;
     j.dots = work, j.totals = j.dots + n * channels, j.of_dy = j.totals + n * channels;
     j.of_x = j.of_dy + blocks * channels, j.rest = j.of_x + blocks * channels;
+    j.scale = j.rest + blocks * channels, j.shift = j.scale + blocks * channels;
+    for (Count k = 0; j.after == RELU && k < blocks; k++) affine_of_block(&j, k);
     run(&j, threads, measure_sums, close_sums_of_block, apply_gradient);
     parameter_gradients(&j, d_weight, d_bias);
 }

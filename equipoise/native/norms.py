@@ -14,12 +14,12 @@ from . import floats, library
 _ARGUMENTS = {
     # n, channels, positions, columns, groups, alpha, eps, threads; x, mean, var, weight, bias, y, work
     "weigh": [c_int64] * 5 + [c_double] * 2 + [c_int64] + [c_void_p] * 7,
-    # n, channels, positions, columns, size, blocks, groups, eps, threads;
-    # x, weight, bias, y, mean, rstd, batch_mean, batch_var, work
-    "block_forward": [c_int64] * 7 + [c_double, c_int64] + [c_void_p] * 9,
-    # n, channels, positions, columns, size, blocks, groups, threads;
-    # dy, x, weight, mean, rstd, dx, d_weight, d_bias, work
-    "block_backward": [c_int64] * 8 + [c_void_p] * 9,
+    # n, channels, positions, columns, size, blocks, groups, eps, threads, relu;
+    # x, shortcut, weight, bias, y, mean, rstd, batch_mean, batch_var, work
+    "block_forward": [c_int64] * 7 + [c_double] + [c_int64] * 2 + [c_void_p] * 10,
+    # n, channels, positions, columns, size, blocks, groups, threads, relu;
+    # dy, x, y, weight, bias, mean, rstd, dx, behind, d_weight, d_bias, work
+    "block_backward": [c_int64] * 9 + [c_void_p] * 12,
     "moving_variance": [c_int64] + [c_void_p] * 4,  # channels; mean, square, rest, var
     # channels; batch_mean, batch_var; rate, unbiased; mean, square, rest, var
     "update_moving": [c_int64, c_void_p, c_void_p, c_double, c_double] + [c_void_p] * 4,
@@ -42,6 +42,8 @@ def weigh(
 
 def block_forward(
     x: Tensor,
+    shortcut: Tensor | None,
+    relu: bool,
     columns: bool,
     weight: Tensor | None,
     bias: Tensor | None,
@@ -52,30 +54,42 @@ def block_forward(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """y; mean and 1 / deviation (2, K, C) of the blocks; mean and biased variance (1, C) of the batch.
 
-    There are K `blocks` of `size` consecutive examples, the last with all that is left.
+    There are K `blocks` of `size` consecutive examples, the last with all that is left. With `relu`, y is
+    relu(norm(x) + shortcut); a shortcut lies in memory as x does.
     """
     n, channels, positions = _sizes(x, groups)
     y, of_blocks, work = torch.empty_like(x), floats(2, blocks, channels), floats(2 * (n + blocks) * channels)
     mean, var = floats(1, channels), floats(1, channels)
     weight, bias = _packed(channels, weight, bias)
-    numbers = n, channels, positions, columns, size, blocks, groups, eps, torch.get_num_threads()
-    _kernel("block_forward")(*numbers, *_pointers(x, weight, bias, y), *_halves(of_blocks), *_pointers(mean, var, work))
+    numbers = n, channels, positions, columns, size, blocks, groups, eps, torch.get_num_threads(), relu
+    pointers = *_pointers(x, shortcut, weight, bias, y), *_halves(of_blocks), *_pointers(mean, var, work)
+    _kernel("block_forward")(*numbers, *pointers)
     return y, of_blocks, mean, var
 
 
 def block_backward(
-    grad: Tensor, x: Tensor, columns: bool, weight: Tensor | None, of_blocks: Tensor, size: int, groups: int
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Gradients of x, γ and β. `grad` lies in memory as x does."""
+    grad: Tensor,
+    x: Tensor,
+    y: Tensor | None,
+    relu: bool,
+    columns: bool,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    of_blocks: Tensor,
+    size: int,
+    groups: int,
+) -> tuple[Tensor, Tensor | None, Tensor, Tensor]:
+    """Gradients of x, of the shortcut, γ and β. `grad` lies in memory as x does; y is given if there was a shortcut."""
     n, channels, positions = _sizes(x, groups)
     blocks = of_blocks.shape[1]
-    dx, work = torch.empty_like(x), floats((2 * n + 3 * blocks) * channels)
+    dx, work = torch.empty_like(x), floats((2 * n + 5 * blocks) * channels)
+    behind = None if y is None else torch.empty_like(x)
     d_weight, d_bias = floats(channels), floats(channels)
-    [weight] = _packed(channels, weight)
-    numbers = n, channels, positions, columns, size, blocks, groups, torch.get_num_threads()
-    pointers = *_pointers(grad, x, weight), *_halves(of_blocks), *_pointers(dx, d_weight, d_bias, work)
-    _kernel("block_backward")(*numbers, *pointers)
-    return dx, d_weight, d_bias
+    weight, bias = _packed(channels, weight, bias)
+    numbers = n, channels, positions, columns, size, blocks, groups, torch.get_num_threads(), relu
+    given = *_pointers(grad, x, y, weight, bias), *_halves(of_blocks)
+    _kernel("block_backward")(*numbers, *given, *_pointers(dx, behind, d_weight, d_bias, work))
+    return dx, behind, d_weight, d_bias
 
 
 def moving_variance(mean: Tensor, square: Tensor, rest: Tensor) -> Tensor:

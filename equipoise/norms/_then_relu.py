@@ -6,46 +6,73 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules import module as of_all_modules
 
+from .. import native
 from ._base import Norm
 from .kernels.device import on_triton
-from .kernels.groups import Statistics, is_channels_last, split_examples
+from .kernels.groups import Statistics, is_channels_last, layout_of, split_examples
 
-TYPES = (torch.bfloat16, torch.float16, torch.float32)
+TYPES = (torch.bfloat16, torch.float16, torch.float32)  # that the kernels for GPUs take
 
 
 class ThenRelu(Norm):
     """A batch or ghost norm that can be followed by a ReLU in the same kernel."""
 
     def then_relu(self, x: Tensor, shortcut: Tensor | None = None) -> Tensor | None:
-        if not (self._serves(x, shortcut) and self._unobserved()):
+        if not self.training:
             return None
-        from .kernels.triton import NormReluTriton
-
-        n, block = len(x), self.block()
-        size, blocks = split_examples(n, block.examples, x[0, 0].numel())
-        y, mean, var = NormReluTriton.apply(x, shortcut, self.weight, self.bias, size, blocks, self.eps)
-        self._note(Statistics(mean, var, size, n), x)
+        given = x, shortcut, self.weight, self.bias
+        in_c = native.suits(*given)
+        if not (in_c or suits_triton(*given)):
+            return None
+        if not (self._has_statistics(x) and lie_alike(x, shortcut) and self._unobserved()):
+            return None
+        y, batch = self._in_c(x, shortcut) if in_c else self._in_triton(x, shortcut)
+        self._note(batch, x)
         return y
 
-    def _serves(self, x: Tensor, shortcut: Tensor | None) -> bool:
-        """Whether the kernels may take these: maps on a GPU, channels last, while the norm trains by itself."""
-        if not (self.training and type(x) is Tensor and x.is_cuda and x.dtype in TYPES and is_channels_last(x)):
-            return False
-        if x.shape[1] != self.num_features or x.numel() <= self.num_features:
-            return False  # `forward` says what is wrong
-        if shortcut is not None and not (
-            type(shortcut) is Tensor
-            and shortcut.shape == x.shape
-            and shortcut.dtype == x.dtype
-            and is_channels_last(shortcut)
-        ):
-            return False
-        return on_triton(x, shortcut, self.weight, self.bias)
+    def _in_c(self, x: Tensor, shortcut: Tensor | None) -> tuple[Tensor, Statistics]:
+        from .kernels.cpu import native_block_norm
+
+        geometry = *self._split(x), self.num_features, self.eps
+        return native_block_norm(x, self.weight, self.bias, *geometry, relu=True, shortcut=shortcut)
+
+    def _in_triton(self, x: Tensor, shortcut: Tensor | None) -> tuple[Tensor, Statistics]:
+        from .kernels.triton import NormReluTriton
+
+        size, blocks = self._split(x)
+        y, mean, var = NormReluTriton.apply(x, shortcut, self.weight, self.bias, size, blocks, self.eps)
+        return y, Statistics(mean, var, size, len(x))
+
+    def _split(self, x: Tensor) -> tuple[int, int]:
+        """Examples in a block, and the number of blocks."""
+        return split_examples(len(x), self.block().examples, x.shape[2:].numel())
+
+    def _has_statistics(self, x: Tensor) -> bool:
+        """Whether x is what `forward` takes in training: where it is not, that says what is wrong."""
+        return x.dim() >= 2 and x.shape[1] == self.num_features and x.numel() > self.num_features
 
     def _unobserved(self) -> bool:
         """Whether nobody would miss a call of `forward`."""
         is_own = type(self).forward is Norm.forward and "forward" not in self.__dict__
         return is_own and not is_listened_to(self)
+
+
+def suits_triton(x: Tensor, shortcut: Tensor | None, *of_channels: Tensor | None) -> bool:
+    """Whether these are maps on a GPU, channels last, all of one type that the kernels take."""
+    maps = [x] if shortcut is None else [x, shortcut]
+    return (
+        all(type(t) is Tensor and t.is_cuda and t.dtype is x.dtype for t in maps)
+        and x.dtype in TYPES
+        and is_channels_last(x)
+        and on_triton(*maps, *of_channels)
+    )
+
+
+def lie_alike(x: Tensor, shortcut: Tensor | None) -> bool:
+    """Whether x is without gaps in memory, and the shortcut number for number as x is."""
+    layout = layout_of(x)
+    maps = [x] if shortcut is None else [x, shortcut]
+    return all(t.shape == x.shape and t.is_contiguous(memory_format=layout) for t in maps)
 
 
 def is_listened_to(module: nn.Module) -> bool:

@@ -74,7 +74,7 @@ class Run:
         self.trained = [parameter for group in self.optimizer.param_groups for parameter in group["params"]]
         self.gradients = team.gradients(self.network.parameters(), plan.accumulate)
         self.average = Average(self.network, plan.ema) if plan.ema is not None else None
-        self.compiled = False
+        self.half_weights, self.compiled = HalfWeights(self.network), False
         self.done = torch.zeros((), dtype=torch.int64, device=device)  # steps taken
         self.bad_step = torch.full((), -1, dtype=torch.int64, device=device)  # the first whose loss was not finite
         self.loss_sum = torch.zeros((), dtype=torch.float32, device=device)  # over the epoch
@@ -233,7 +233,7 @@ class Run:
         """On a GPU, weights of convolutions in bf16 where the plan asks for it; a compiler casts by itself."""
         if self.plan.precision != "bf16" or self.device.type != "cuda" or self.compiled:
             return nullcontext()
-        return HalfWeights(self.network).in_place()
+        return self.half_weights.in_place()
 
     @torch.no_grad()
     def count(self, loss: Tensor) -> None:

@@ -111,7 +111,10 @@ def test_moving_averages(parts, mean):
     batch = Statistics(*(s.float().to(DEVICE) for s in stats), size, len(x))
     state = [torch.zeros(channels, device=DEVICE) for _ in range(3)]
     set_moving(*state, *(torch.full((channels,), value, device=DEVICE) for value in (mean - 1, 2.0)))
-    update_moving_triton(*state, batch, 0.1)
+    usual = torch.full((channels,), 3.0, device=DEVICE)
+    update_moving_triton(*state, batch, 0.1, usual, 1.25)
+    batch_var = x.var((0, 2), correction=0)
+    torch.testing.assert_close(usual.double().cpu(), 0.9 * 3 + 0.125 * batch_var, rtol=2e-3, atol=0)
     old_square = 2.0 + (mean - 1) ** 2
     new_mean = 0.9 * (mean - 1) + 0.1 * x.mean((0, 2))
     new_square = 0.9 * old_square + 0.1 * x.square().mean((0, 2))

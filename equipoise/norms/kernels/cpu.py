@@ -19,7 +19,15 @@ from ...core import full_precision
 from ...native import norms as kernels
 from . import columns as _columns
 from . import rows as _rows
-from .groups import PerChannel, Statistics, is_channels_last, layout_of, twice_differentiable, typed
+from .groups import (
+    PerChannel,
+    Statistics,
+    is_channels_last,
+    layout_of,
+    relu_twice_differentiable,
+    twice_differentiable,
+    typed,
+)
 from .moments import near_zero, pool
 
 
@@ -43,48 +51,66 @@ def block_norm(
 
 
 def native_block_norm(
-    x: Tensor, weight: Tensor | None, bias: Tensor | None, size: int, blocks: int, groups: int, eps: float
+    x: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    size: int,
+    blocks: int,
+    groups: int,
+    eps: float,
+    relu: bool = False,
+    shortcut: Tensor | None = None,
 ) -> tuple[Tensor, Statistics]:
-    """`block_norm` for what suits the kernels in C."""
+    """`block_norm` for what suits the kernels in C; with `relu`, relu(`block_norm` + shortcut).
+
+    A shortcut goes with a dense x, and lies in memory as that does.
+    """
     x, layout = _dense(x)
-    y, mean, var = NativeBlockNorm.apply(x, weight, bias, layout is _columns, size, blocks, groups, eps)
+    y, mean, var = NativeBlockNorm.apply(x, shortcut, weight, bias, relu, layout is _columns, size, blocks, groups, eps)
     return y, Statistics(mean, var, len(x), len(x))
 
 
 class NativeBlockNorm(torch.autograd.Function):
-    """For a dense x, channels-last with `columns`. Keeps x, and mean and deviation of each block, for backward."""
+    """For a dense x, channels-last with `columns`. Keeps x, and mean and deviation of each block, for backward.
+
+    Where a ReLU was open backward finds out from x; where a shortcut was added, from y, as the layer that follows keeps
+    it anyway.
+    """
 
     @staticmethod
     def forward(
         ctx: Any,
         x: Tensor,
+        shortcut: Tensor | None,
         weight: Tensor | None,
         bias: Tensor | None,
+        relu: bool,
         columns: bool,
-        size: int,
-        blocks: int,
-        groups: int,
-        eps: float,
+        *geometry: Any,  # size, blocks, groups, eps
     ) -> tuple[Tensor, Tensor, Tensor]:
-        y, of_blocks, mean, var = kernels.block_forward(x, columns, weight, bias, size, blocks, groups, eps)
-        ctx.save_for_backward(x, weight, bias, of_blocks)
-        ctx.columns, ctx.geometry = columns, (size, blocks, groups, eps)
+        y, of_blocks, mean, var = kernels.block_forward(x, shortcut, relu, columns, weight, bias, *geometry)
+        ctx.save_for_backward(x, None if shortcut is None else y, weight, bias, of_blocks)
+        ctx.relu, ctx.columns, ctx.geometry = relu, columns, geometry
         ctx.mark_non_differentiable(mean, var)
         ctx.set_materialize_grads(False)
         return y, mean, var
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor | None, *_: None) -> tuple[Tensor | None, ...]:
-        none = (None,) * 5
+        none = (None,) * 6
         if grad is None:
-            return None, None, None, *none
-        x, weight, bias, of_blocks = ctx.saved_tensors
+            return None, None, None, None, *none
+        x, y, weight, bias, of_blocks = ctx.saved_tensors
         if torch.is_grad_enabled() or not native.suits(grad):  # differentiated twice, or several gradients at once
-            return *twice_differentiable(grad, x, weight, bias, *ctx.geometry), *none
+            if ctx.relu:
+                return *relu_twice_differentiable(grad, x, y, weight, bias, *ctx.geometry), *none
+            of_x, *of_affine = twice_differentiable(grad, x, weight, bias, *ctx.geometry)
+            return of_x, None, *of_affine, *none
         size, _, groups, _ = ctx.geometry
-        grad = _like(grad, x)
-        dx, d_weight, d_bias = kernels.block_backward(grad, x, ctx.columns, weight, of_blocks, size, groups)
-        return dx, None if weight is None else d_weight, None if bias is None else d_bias, *none
+        dx, behind, d_weight, d_bias = kernels.block_backward(
+            _like(grad, x), x, y, ctx.relu, ctx.columns, weight, bias, of_blocks, size, groups
+        )
+        return dx, behind, None if weight is None else d_weight, None if bias is None else d_bias, *none
 
 
 class BlockNorm(torch.autograd.Function):

@@ -185,6 +185,19 @@ def twice_differentiable(
     return tuple(next(found) if t is not None and t.requires_grad else None for t in (x, weight, bias))
 
 
+def relu_twice_differentiable(
+    grad: Tensor, x: Tensor, y: Tensor | None, weight: Tensor | None, bias: Tensor | None, *geometry: Any
+) -> tuple[Tensor | None, ...]:
+    """The same for x, the shortcut, γ and β of relu(norm + shortcut); y is the result where there was a shortcut."""
+    with torch.no_grad():
+        closed = (grouped_norm_plain(x, weight, bias, *geometry)[0] if y is None else y) <= 0
+    behind = grad.masked_fill(closed, 0)
+    of_norm: tuple[Tensor | None, ...] = (None, None, None)
+    if any(t is not None and t.requires_grad for t in (x, weight, bias)):  # else only the shortcut has a gradient
+        of_norm = twice_differentiable(behind, x, weight, bias, *geometry)
+    return of_norm[0], None if y is None else behind, *of_norm[1:]
+
+
 def _standardized(x: Tensor, blocks: int, groups: int, eps: float) -> Tensor:
     """x in `blocks` equal blocks, each of mean 0 and variance 1."""
     block = x.unflatten(1, (groups, -1)).unflatten(0, (blocks, -1))

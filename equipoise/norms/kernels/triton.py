@@ -10,7 +10,7 @@ import triton
 from torch import Tensor
 
 from . import triton_kernels as kernels
-from .groups import grouped_norm_plain, is_channels_last, layout_of, twice_differentiable
+from .groups import is_channels_last, layout_of, relu_twice_differentiable, twice_differentiable
 
 
 class GhostNormTriton(torch.autograd.Function):
@@ -95,11 +95,8 @@ class NormReluTriton(torch.autograd.Function):
         x, y, weight, bias, mean, var = ctx.saved_tensors
         size, blocks, eps = ctx.geometry
         if torch.is_grad_enabled():  # double backward
-            geometry = size, blocks, x.shape[1], eps
-            is_open = (grouped_norm_plain(x, weight, bias, *geometry)[0] if y is None else y).detach() > 0
-            behind = grad * is_open
-            gradients = twice_differentiable(behind, x, weight, bias, *geometry)
-            return gradients[0], None if y is None else behind, *gradients[1:], None, None, None
+            gradients = relu_twice_differentiable(grad, x, y, weight, bias, size, blocks, x.shape[1], eps)
+            return *gradients, None, None, None
         grad = grad.contiguous(memory_format=layout_of(x))
         with on(x):
             dx, sums, of_shortcut = _columns_backward(grad, x, y, weight, bias, mean, var, size, eps, relu=True)

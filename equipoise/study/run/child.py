@@ -81,7 +81,7 @@ class Child:
     def __init__(self, device: torch.device | str) -> None:
         check_guard()
         self.device, self.environment = str(device), _passed_on()
-        self.busy = self.ready = self.stopped = False
+        self.busy = self.ready = self.stopped = self.was_used = False
         context = get_context("spawn")
         self.pipe, theirs = context.Pipe()
         # a daemon may have no processes of its own, which a GPU's worker needs to read images ahead
@@ -101,7 +101,7 @@ class Child:
 
     def order(self, work: Callable[..., Any], *args: Any) -> None:
         """Let it call `work(*args, pipe)`; what it sends through the pipe, and then the answer, are its messages."""
-        self.busy = True
+        self.busy = self.was_used = True
         self.send((work, args))
 
     def stop(self) -> None:
@@ -146,9 +146,9 @@ class Child:
                 raise Failed(content.text)
 
     def close(self) -> None:
-        """It ends by itself where it has nothing to do, and is ended where it has."""
+        """It ends by itself where it has done what it had to do, and is ended where it has not, or never had any."""
         self.pipe.close()
-        if not self.busy:
+        if self.was_used and not self.busy:
             self.process.join(timeout=5)
         if self.process.is_alive():
             self.process.kill()
@@ -177,6 +177,13 @@ def rested(device: torch.device | str) -> Child:
             return child
         child.close()
     return Child(device)
+
+
+def expect(device: str | None) -> None:
+    """Start the worker that will be wanted first: it imports PyTorch while this process still does. Where `device` is
+    left open and the guess is wrong, it is of no use."""
+    if not _resting:
+        _resting.append(Child(device or ("cuda" if os.path.exists("/dev/nvidia0") else "cpu")))
 
 
 def rest(child: Child) -> None:

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -74,6 +74,28 @@ def measured_layout(recipe: Recipe, task: Task) -> str:
     return fastest_layout(network, images / 255)
 
 
+def note_compiled(recipe: Recipe, store: Store, pays: bool) -> None:
+    """Keep whether compiling the recipe's network pays here."""
+    store.write_json(FILE, {"layouts": layouts(store), "compiled": {**_compiled(store), _network(recipe): pays}})
+
+
+def compiling_pays(recipe: Recipe, store: Store) -> bool:
+    """As it was measured; True where it was not."""
+    return _compiled(store).get(_network(recipe), True)
+
+
+def _compiled(store: Store) -> dict[str, bool]:
+    """Of each network, whether compiling it pays, as far as it was measured."""
+    return store.read(FILE, _known_compiled) if (store.path / FILE).exists() else {}
+
+
+def _known_compiled(plain: dict[str, Any]) -> dict[str, bool]:
+    found = dict(plain.get("compiled", {}))
+    if not all(isinstance(pays, bool) for pays in found.values()):
+        raise ValueError("whether compiling pays is true or false")
+    return found
+
+
 def _short(name: str) -> str:
     """A file's name for it."""
     return hashlib.sha256(name.encode()).hexdigest()[:16]
@@ -85,19 +107,35 @@ def _network(recipe: Recipe) -> str:
     return f"{recipe.model}, {recipe.norm}, {recipe.task.name}, batches of {plan.batch_size // plan.accumulate}"
 
 
-def pack_size(recipe: Recipe, runs: int, task: Task, compiled: bool) -> int:
-    """How many such runs to train side by side on the GPU: as many as still make the whole faster, and fit."""
-    best, best_rate = 1, 0.0
+class Packing(NamedTuple):
+    """How many runs to train side by side on a GPU, whether compiled, and how many images a second that was."""
+
+    size: int
+    rate: float
+    compiled: bool = False
+
+
+def packing(recipe: Recipe, runs: int, task: Task, may_compile: bool) -> Packing:
+    """The fastest way to train so many such runs; compiled only where that is allowed, and faster."""
+    best = _packing(recipe, runs, task, False)
+    if may_compile and why_not_stacked(Run(recipe, task, task.train.labels.device)) is not None:
+        best = max(best, _packing(recipe, runs, task, True), key=lambda packing: packing.rate)
+    return best
+
+
+def _packing(recipe: Recipe, runs: int, task: Task, compiled: bool) -> Packing:
+    """As many as still make the whole faster, and fit."""
+    best = Packing(1, 0.0, compiled)
     for size in PACK_SIZES:
         if size > max(runs, 1):
             break
         before = torch.cuda.memory_allocated()
         rate, peak = _measured_rate(recipe, size, task, compiled)
-        if rate < WORTH_IT * best_rate:
+        if rate < WORTH_IT * best.rate:
             break
-        best, best_rate = size, rate
+        best = Packing(size, rate, compiled)
         if runs * recipe.plan.epochs * len(task.train) / rate < SHORT_STUDY:
-            return min(runs, _that_fit((peak - before) / size))
+            return best._replace(size=min(runs, _that_fit((peak - before) / size)))
         if 2 * (peak - before) > MEMORY_SHARE * torch.cuda.mem_get_info()[0]:
             break
     return best
@@ -113,7 +151,7 @@ def _measured_rate(recipe: Recipe, size: int, task: Task, compiled: bool) -> tup
     torch.cuda.reset_peak_memory_stats()
     runs = [Run(replace(recipe, seed=recipe.seed + i), task, task.train.labels.device) for i in range(size)]
     for run in runs:
-        if compiled and why_not_stacked(run) is not None:
+        if compiled:
             run.compile()
         run.begin_epoch(0)
     pack, steps = Pack(runs), min(40, len(runs[0].rates))

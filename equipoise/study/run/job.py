@@ -41,7 +41,15 @@ from ...train import (
 )
 from .child import Failed, ask
 from .correction import Arrays, change_network, corrected_outputs, posthoc_of
-from .hardware import choose_layouts, device_name, layout_of, measured_layout, pack_size
+from .hardware import (
+    choose_layouts,
+    compiling_pays,
+    device_name,
+    layout_of,
+    measured_layout,
+    note_compiled,
+    packing,
+)
 from .how import How
 from .shared import cache_of
 from .trouble import broke_the_device, ran_out_of_memory
@@ -174,7 +182,10 @@ def _pack_size_of(recipe: Recipe, runs: int, path: Path, how: How) -> int:
     task = task_of(recipe, Store(path), how.device)
     if not at_hand(task.train.images, how.device):
         return 1  # a loader's processes serve one run
-    return pack_size(recipe, runs, task, how.compiled)
+    found = packing(recipe, runs, task, how.compiled)
+    if how.compiled:
+        note_compiled(recipe, Store(path), found.compiled)
+    return found.size
 
 
 def _recorded(store: Store, recipe: Recipe, work: Callable[[], None], device: torch.device) -> None:
@@ -221,7 +232,7 @@ def fitting_of(recipe: Recipe, store: Store, how: How, until: int | None = None)
     task = task_of(recipe, store, how.device)
     weights = load_weights(how.team.told(lambda: _parents_weights(recipe, store))) if recipe.parent else None
     run = Run(recipe, task, how.device, weights, layout_of(recipe, store), team=how.team)
-    if how.compiled and why_not_stacked(run) is not None:
+    if how.compiled and why_not_stacked(run) is not None and compiling_pays(recipe, store):
         run.compile()
     counts = task.class_counts.numpy()
     observer = Progress(run) if how.watch_classes else None
