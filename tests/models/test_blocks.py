@@ -87,3 +87,13 @@ def test_a_stage_changes_shape_once(x):
     stage = stack(BasicBlock, 3, 8, 16, 2, Half).double()
     assert [block.conv1.stride for block in stage] == [(2, 2), (1, 1), (1, 1)]
     assert stage(x).shape == (2, 16, 3, 3)
+
+
+@pytest.mark.parametrize("block", [BasicBlock, Bottleneck, PreactBlock])
+def test_hooks_on_the_way_back_are_called(block):
+    made, heard = block(8, 8, 1, nn.BatchNorm2d), []
+    norms = [module for module in made.modules() if isinstance(module, nn.BatchNorm2d)]
+    for norm in norms:
+        norm.register_full_backward_hook(lambda *_: heard.append(1))
+    made(torch.randn(2, 8, 4, 4, requires_grad=True)).sum().backward()
+    assert len(heard) == len(norms)

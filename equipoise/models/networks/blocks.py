@@ -39,7 +39,8 @@ def norm_relu(norm: nn.Module, x: Tensor, shortcut: Tensor | None = None) -> Ten
     y = norm(x)
     if shortcut is not None:
         y = y + shortcut
-    return F.relu(y, inplace=y is not x)
+    # what a hook hands on may be a view, which must stay as it is
+    return F.relu(y, inplace=y is not x and not norm._backward_hooks and not norm._backward_pre_hooks)
 
 
 class ConvNormRelu(nn.Sequential):
