@@ -228,7 +228,8 @@ def sleep(folder: Path, asked: argparse.Namespace) -> None:
     )
     jobs, store = jobs_of(recipe for _, recipe in made.recipes()), Store(folder / "store").create()
     how = How.on("cpu", asked.tasks, engine="ray", address=nodes.address)
-    RayEngine._submit = lambda self, jobs: task.remote(asked.seconds, jobs[0].training.key, files_for(jobs[0]))
+    files = {job.training.key: files_for(job) for job in jobs}  # a real task makes its own
+    RayEngine._submit = lambda self, jobs: task.remote(asked.seconds, key := jobs[0].training.key, files[key])
     RayEngine.pack_size = lambda self, jobs: 1
     task = connected(nodes.address).task(sleeping, "cpu")
     start_processes(asked.tasks)

@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 import torch
@@ -137,6 +137,13 @@ class Recipe:
     @property
     def key(self) -> str:
         """A hash of all that decides the result: equal recipes have equal keys, however they were written."""
+        return self._key if self.plan.weights is None else self._made_key()  # a file may change meanwhile
+
+    @cached_property
+    def _key(self) -> str:
+        return self._made_key()
+
+    def _made_key(self) -> str:
         # what is not chosen is left out, so that a dial added in a later version keeps old keys
         plain = {k: v for k, v in self.to_dict().items() if v is not None}
         plain |= {dial: _without_later_parameters(dial, plain[dial]) for dial in DIALS if dial in plain}
