@@ -31,10 +31,15 @@ def conv_norm(conv: nn.Conv2d, make_norm: NormFactory) -> nn.Sequential:
     return nn.Sequential(conv, make_norm(conv.out_channels))
 
 
-def norm_relu(norm: nn.Module, x: Tensor, shortcut: Tensor | None = None) -> Tensor:
-    """relu(norm(x) + shortcut); norms of ours may have one kernel for it (`then_relu`)."""
+def as_one(norm: nn.Module, x: Tensor, shortcut: Tensor | None = None) -> Tensor | None:
+    """relu(norm(x) + shortcut) by one kernel, which norms of ours may have (`then_relu`); None where they have none for this."""
     then_relu: Any = getattr(norm, "then_relu", None)
-    if then_relu is not None and (fused := then_relu(x, shortcut)) is not None:
+    return None if then_relu is None else then_relu(x, shortcut)
+
+
+def norm_relu(norm: nn.Module, x: Tensor, shortcut: Tensor | None = None) -> Tensor:
+    """relu(norm(x) + shortcut)."""
+    if (fused := as_one(norm, x, shortcut)) is not None:
         return fused
     y = norm(x)
     if shortcut is not None:
@@ -48,10 +53,9 @@ class ConvNormRelu(nn.Sequential):
 
     def forward(self, x: Tensor) -> Tensor:
         conv, norm, relu, *rest = self
-        if is_plain_relu(relu):
-            x = norm_relu(norm, conv(x))
-        else:
-            x = relu(norm(conv(x)))
+        x = conv(x)
+        fused = as_one(norm, x) if is_plain_relu(relu) else None
+        x = relu(norm(x)) if fused is None else fused
         for module in rest:
             x = module(x)
         return x
@@ -59,7 +63,8 @@ class ConvNormRelu(nn.Sequential):
 
 def is_plain_relu(module: nn.Module) -> bool:
     """Whether calling it does nothing but a ReLU: nobody exchanged it, and nobody listens to it."""
-    return type(module) is nn.ReLU and not module._forward_hooks and not module._forward_pre_hooks
+    hooks = module._forward_hooks, module._forward_pre_hooks, module._backward_hooks, module._backward_pre_hooks
+    return type(module) is nn.ReLU and not any(hooks)
 
 
 def conv_norm_relu(conv: nn.Conv2d, make_norm: NormFactory) -> nn.Sequential:
