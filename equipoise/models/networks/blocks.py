@@ -32,7 +32,7 @@ def conv_norm(conv: nn.Conv2d, make_norm: NormFactory) -> nn.Sequential:
 
 
 def as_one(norm: nn.Module, x: Tensor, shortcut: Tensor | None = None) -> Tensor | None:
-    """relu(norm(x) + shortcut) by one kernel, where the norm has one for it (`then_relu`, of norms of ours); else None."""
+    """relu(norm(x) + shortcut) by one kernel, where the norm has one for it (`then_relu`); else None."""
     then_relu: Any = getattr(norm, "then_relu", None)
     return None if then_relu is None else then_relu(x, shortcut)
 
