@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..core import Batch, EquipoiseError, Spec
+from ..core import Batch, EquipoiseError, Output, Spec
 from ..data import Features, Task, crops_of, normalize
 from ..data.task import streamed
 from ..imbalance import shard_by_shard
@@ -163,9 +163,13 @@ class Run:
     def terms(self, batch: Batch) -> Terms:
         """What is minimised for this batch, unless the recipe has a procedure of its own."""
         batch = self.mixed(batch)  # mixing
-        with self._mixing_inside(), self.precision(), self._half_weights():
-            out = self.network.output(batch.inputs)  # models, norms
+        out = self.output(batch)  # models, norms
         return self.objective(out, batch, self.progress)  # losses · weighting + penalty
+
+    def output(self, batch: Batch) -> Output:
+        """What the network makes of a batch that `mixed` has seen."""
+        with self._mixing_inside(), self.precision(), self._half_weights():
+            return self.network.output(batch.inputs)
 
     def update(self, loss: Tensor) -> None:
         """Move the weights, and count."""
@@ -180,6 +184,21 @@ class Run:
             parameter.grad = None
         if self.average is not None:
             self.average.update()
+
+    @property
+    def members(self) -> list[Run]:
+        """This run, and the peers that its procedure trains beside it."""
+        return [self, *(() if self.procedure is None else self.procedure.peers)]
+
+    @property
+    def capturable(self) -> bool:
+        """Whether nothing in its step is decided on the host."""
+        return self.procedure is None or self.procedure.in_graphs
+
+    @property
+    def generators(self) -> list[torch.Generator]:
+        """All that its step draws random numbers from."""
+        return [generator for member in self.members for generator in member.streams.generators.values()]
 
     @property
     def lr(self) -> Tensor:
@@ -243,13 +262,19 @@ class Run:
         self.loss_sum += loss
         self.done += 1
 
+    def rewind(self) -> None:
+        """Count from the first step again; weights stay. For measurements, which need more steps than a plan has."""
+        for member in self.members:
+            member.done.zero_()
+
     def compile(self) -> None:
         """Let PyTorch fuse each stage of the network; worth its start-up time on a GPU and for long studies."""
-        self.compiled = True
-        for name in self.network.stages:
-            stage = self.network.get_submodule(name)
-            # the forward alone, so that a mixing's hook stays outside
-            stage.forward = torch.compile(stage.forward, dynamic=False)
+        for member in self.members:
+            member.compiled = True
+            for name in member.network.stages:
+                stage = member.network.get_submodule(name)
+                # the forward alone, so that a mixing's hook stays outside
+                stage.forward = torch.compile(stage.forward, dynamic=False)
 
     # -- an epoch ----------------------------------------------------------------------------------------------------
 
@@ -315,6 +340,7 @@ class Run:
             "optimizer": optimizer,
             "objective": self.objective.state_dict(),
             "procedure": self.procedure and self.procedure.state_dict(),
+            "peers": [peer.state_dict() for peer in self.members[1:]],
             "streams": self.streams.state_dict(),
             "global_stream": torch.get_rng_state(),
             "done": self.done,
@@ -329,6 +355,8 @@ class Run:
         self.objective.load_state_dict(state["objective"])
         if self.procedure is not None:
             self.procedure.load_state_dict(state["procedure"])
+        for peer, its_state in zip(self.members[1:], state.get("peers", ()), strict=True):
+            peer.load_state_dict(its_state)
         self.streams.load_state_dict(state["streams"])
         torch.set_rng_state(state["global_stream"].cpu())
         self.done.copy_(state["done"])

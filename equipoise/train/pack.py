@@ -34,7 +34,7 @@ class Pack:
             raise ValueError(f"runs of a pack need as many steps an epoch each, not {sorted(lengths)}")
         self.runs = list(runs)
         (self.steps_per_epoch,) = lengths
-        self.streams = {id(run): torch.cuda.Stream(run.device) for run in runs}
+        self.streams = {id(row): torch.cuda.Stream(row.device) for run in runs for row in run.members}
         self.stacks = stacks_of(runs)
         stacked = {id(run) for stack in self.stacks for run in stack.runs}
         self.others = [run for run in runs if id(run) not in stacked]
@@ -92,7 +92,7 @@ class Pack:
     def _captured(self, work: Callable[[], Any]) -> tuple[torch.cuda.CUDAGraph, Any]:
         graph = torch.cuda.CUDAGraph()
         for run in self.runs:
-            for generator in run.streams.generators.values():
+            for generator in run.generators:
                 graph.register_generator_state(generator)
         torch.cuda.synchronize()
         with torch.cuda.graph(graph, capture_error_mode=OF_THIS_THREAD):

@@ -55,7 +55,7 @@ def _up_to(run: Run, parts: int) -> Callable[[], None]:
             loss = run.gradients.take()
         if parts > 3:
             run.update(loss)
-            run.done.zero_()
+            run.rewind()
         run.optimizer.zero_grad(set_to_none=True)
 
     return work
@@ -65,7 +65,7 @@ def _median_seconds(run: Run, work: Callable[[], None]) -> float:
     on_gpu = run.device.type == "cuda"
     for _ in range(WARM_UP):
         work()
-    again = _captured(run, work) if on_gpu and run.procedure is None else work
+    again = _captured(run, work) if on_gpu and run.capturable else work
     seconds = []
     for _ in range(REPEATS):
         began = time.perf_counter()
@@ -78,7 +78,7 @@ def _median_seconds(run: Run, work: Callable[[], None]) -> float:
 
 def _captured(run: Run, work: Callable[[], None]) -> Callable[[], None]:
     graph = torch.cuda.CUDAGraph()
-    for generator in run.streams.generators.values():
+    for generator in run.generators:
         graph.register_generator_state(generator)
     torch.cuda.synchronize()
     with torch.cuda.graph(graph, capture_error_mode=OF_THIS_THREAD):

@@ -162,6 +162,21 @@ class Recipe:
             return replace(self, posthoc=None)
         return replace(self, stage=None) if self.stage else None
 
+    @property
+    def capturable(self) -> bool:
+        """Whether no procedure decides on the host what its step does, so that a GPU's graph can have it."""
+        return self.procedure is None or self._procedure.in_graphs
+
+    @property
+    def networks(self) -> int:
+        """How many networks of its size its step trains."""
+        return 1 if self.procedure is None else self._procedure.networks
+
+    @cached_property
+    def _procedure(self) -> Any:
+        assert self.procedure is not None
+        return Spec.parse(self.procedure).build("procedure", **_facts(torch.tensor([3, 2])))
+
     def check(self, task: Task) -> None:
         """Refuse what this data cannot do: parameters that do not fit its classes, more steps than can be planned."""
         self.plan.check_length(len(task.train))

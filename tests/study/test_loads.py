@@ -31,6 +31,8 @@ def test_only_what_is_alike_goes_together():
     small, large, procedure = jobs(3), jobs(2, batch_size=64), jobs(2, procedure="m2m")
     mixed = [small[0], large[0], procedure[0], small[1], large[1], procedure[1], small[2]]
     assert loads_of(mixed, GPU, 8) == [small, large, [procedure[0]], [procedure[1]]]
+    peers = jobs(2, procedure="mutual")
+    assert loads_of([*small, *peers], GPU, 8) == [[*small, *peers]]
 
 
 def test_the_longest_go_with_each_other():

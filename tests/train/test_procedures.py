@@ -25,6 +25,7 @@ PROCEDURES = {
     "meta_weight_net": "meta_weight_net(lr=0.01)",
     "domain_adaptation": "domain_adaptation(start=0.5)",
     "oltr": "oltr(start=0.5)",
+    "mutual": "mutual(networks=2)",
 }
 everyone = pytest.mark.parametrize("procedure", PROCEDURES.values(), ids=PROCEDURES)
 
@@ -116,7 +117,7 @@ def test_a_second_stage_trains_plainly_what_it_has_made(procedure):
     assert torch.equal(second.network.stem[0].weight, first.network.stem[0].weight)
 
 
-@pytest.mark.parametrize("name", sorted(PROCEDURES.keys() - {"m2m"}))
+@pytest.mark.parametrize("name", sorted(PROCEDURES.keys() - {"m2m", "mutual"}))
 def test_a_mixing_is_refused_where_it_could_not_act(name):
     with pytest.raises(EquipoiseError, match="no mixing can act"):
         quick_run(PROCEDURES[name], mix="mfw")

@@ -166,7 +166,7 @@ def measured_seconds(recipe: Recipe, device: torch.device, cache: Path | None = 
     task = load_task(**choice, seed=recipe.seed, cache=cache, through=through).to(device)
     weights = Run(recipe.parent, task, device).network.state_dict() if recipe.parent else None
     run = Run(recipe, task, device, weights)
-    step = _step_on_gpu(run) if device.type == "cuda" and run.procedure is None else _step(run)
+    step = _step_on_gpu(run) if device.type == "cuda" and run.capturable else _step(run)
     return run.plan.epochs * (run.steps_per_epoch * step + _evaluation(run))
 
 
@@ -198,7 +198,7 @@ def _step_on_gpu(run: Run) -> float:
     """Mean seconds of a step replayed as one graph."""
     pack, count = Pack([run]), min(20, len(run.rates))
     for steps in (min(FIRST_STEPS, count), count):
-        run.done.zero_()  # a short training has no more steps than these
+        run.rewind()  # a short training has no more steps than these
         run.begin_epoch(0)
         torch.cuda.synchronize()
         began = time.perf_counter()

@@ -159,7 +159,7 @@ def _measured_rate(recipe: Recipe, size: int, task: Task, compiled: bool) -> tup
         began = time.perf_counter()
         pack.steps(steps)
         for run in runs:
-            run.done.zero_()
+            run.rewind()
         torch.cuda.synchronize()
     rate = size * steps * runs[0].batch_size / (time.perf_counter() - began)
     peak = torch.cuda.max_memory_allocated()

@@ -161,7 +161,7 @@ def measured_pack_size(jobs: Sequence[Job], store: Store, how: How) -> int:
 
     It is measured in another process; where that comes to nothing, the runs go on with what is usual.
     """
-    trainings = [job.training for job in jobs if job.training.procedure is None]
+    trainings = [job.training for job in jobs if job.training.capturable]
     if how.device.type == "cpu":
         convolved = [recipe for recipe in trainings if recipe.plan.train == "all"]
         choose_layouts(convolved, store, lambda recipe: str(ask(how.device, _layout_of, recipe, store.path)))
@@ -169,7 +169,8 @@ def measured_pack_size(jobs: Sequence[Job], store: Store, how: How) -> int:
     if not trainings:
         return 1
     try:
-        return int(ask(how.device, _pack_size_of, trainings[0], len(trainings), store.path, how))
+        largest = max(trainings, key=lambda recipe: recipe.networks)  # so that the others fit as well
+        return int(ask(how.device, _pack_size_of, largest, len(trainings), store.path, how))
     except Failed:
         return 1
 
@@ -210,7 +211,7 @@ def _train(recipe: Recipe, store: Store, how: How, tell: Tell, stop: Stop, turn:
     # a second stage is short and leaves most of a GPU to the load whose turn it is
     with turn() if recipe.parent is None else nullcontext():
         started = time.monotonic()
-        if how.device.type == "cpu" or recipe.procedure:
+        if how.device.type == "cpu" or not recipe.capturable:
             fit_one(fitting, on_epoch=tell, stop=stop)
         else:  # a pack of one: its steps are captured
             (outcome,) = fit_pack([fitting], on_epoch=lambda _, *news: tell(*news), stop=stop)

@@ -5,6 +5,7 @@ from .bbn import BilateralBranch, branch_share, reversed_shares
 from .domain_adaptation import DomainAdaptation, weight_corrections
 from .m2m import MajorToMinor, seed_probability
 from .meta_weight_net import MetaWeightNet, meta_weights
+from .mutual import MutualLearning, divergence
 from .oltr import OpenLongTail, centroid_loss
 
 __all__ = [
@@ -13,10 +14,12 @@ __all__ = [
     "DomainAdaptation",
     "MajorToMinor",
     "MetaWeightNet",
+    "MutualLearning",
     "OpenLongTail",
     "Procedure",
     "branch_share",
     "centroid_loss",
+    "divergence",
     "meta_weights",
     "reversed_shares",
     "seed_probability",

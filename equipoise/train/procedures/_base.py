@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from torch import nn
+from torch import Tensor, nn
 
-from ...core import Batch, EquipoiseError, checks, signature_repr
+from ...core import Batch, EquipoiseError, Output, checks, signature_repr
 from ...models import HeadFactory, Network
 from ..objective import Terms
 
@@ -22,6 +23,9 @@ class Procedure(nn.Module):
     """
 
     takes_mix = False  # whether a mixing can act beside it
+    in_graphs = False  # whether nothing of its step is decided on the host, so that it can be captured
+    networks = 1  # of the run's size, that its step trains
+    peers: Sequence[Run] = ()  # those beside the run's own, trained by what `taught` says
 
     def adapt(self, network: Network, make_head: HeadFactory) -> Network:
         """The network to train, made from the recipe's before its weights are loaded or moved to a device."""
@@ -39,6 +43,10 @@ class Procedure(nn.Module):
 
     def forward(self, run: Run, batch: Batch) -> Terms:
         """The terms of a batch of normalised inputs; `run.terms(batch)` is what happens without a procedure."""
+        raise NotImplementedError
+
+    def taught(self, run: Run, outs: Sequence[Output], batch: Batch, progress: Tensor) -> list[Terms]:
+        """Where it has `peers`: the terms of the run and of each of them, from what their networks give."""
         raise NotImplementedError
 
     def extra_repr(self) -> str:

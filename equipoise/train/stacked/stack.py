@@ -19,6 +19,7 @@ from ...native.cuda import CannotCompile
 from ...norms import BatchGroupNorm2d, BatchNorm2d, GhostBatchNorm2d, GroupNorm2d
 from ...norms.kernels.groups import split_examples
 from ..loop import Run
+from ..objective import Terms
 from .counters import Counters
 from .descent import Descent, Rows
 from .images import MovedImages, are_only_moved
@@ -38,7 +39,8 @@ def why_not_stacked(run: Run) -> str | None:
     network, plan = run.network, run.plan
     if plan.precision != "bf16":
         return f"precision is {plan.precision}"
-    if plan.accumulate != 1 or run.procedure is not None or run.second_stage is not None or run.team.size > 1:
+    plain = run.procedure is None or bool(run.procedure.peers)  # peers are rows of the stack, with plain steps
+    if plan.accumulate != 1 or not plain or run.second_stage is not None or run.team.size > 1:
         return "its steps are not the plain ones"
     if type(network) is not CifarResNet or network.width != WIDTH:
         return "there are kernels for CIFAR ResNets of width 16 alone"
@@ -88,10 +90,15 @@ def stacks_of(runs: Sequence[Run]) -> list[Stack]:
 
 
 class Stack:
-    """Takes the weights and moving averages of its runs' bodies into one tensor; the networks go on looking at it."""
+    """Takes the weights and moving averages of its runs' bodies into one tensor; the networks go on looking at it.
 
-    def __init__(self, runs: Sequence[Run]) -> None:
-        self.runs = list(runs)
+    `leaders` are the runs that it is made of; `runs` has their peers too, where a procedure trains some beside them:
+    each is a row of the tensors. Peers are given the batches of their leader.
+    """
+
+    def __init__(self, leaders: Sequence[Run]) -> None:
+        self.leaders = list(leaders)
+        self.runs = runs = [member for leader in leaders for member in leader.members]
         self.place = {id(run): i for i, run in enumerate(runs)}
         first = runs[0]
         assert isinstance(first.network, CifarResNet)
@@ -112,7 +119,7 @@ class Stack:
         # where nothing but the head is left to move, that need not wait for the gradients of the body
         self.early = [run for run, moves in zip(runs, self.descent.moves, strict=True) if moves and run.average is None]
         self.late = [run for run in runs if run not in self.early]
-        moved = [run for run in runs if are_only_moved(run)]
+        moved = [run for run in leaders if are_only_moved(run)]
         self.moved_images = MovedImages(moved, self.place, self.trunk, self.counters.index) if moved else None
 
     def _map(self, site: str) -> Tensor:
@@ -178,8 +185,8 @@ class Stack:
         batches = self._batches(side_by_side, chosen)
         self.trunk.wait_for_aside()
         given, blended = self._forward(side_by_side)
-        ends = side_by_side(lambda run: self._end(run, batches[id(run)]), self.runs)
-        losses, of_maps = zip(*ends, strict=True)
+        ends = side_by_side(lambda leader: self._end(leader, batches[id(leader)]), self.leaders)
+        losses, of_maps = zip(*(end for of_members in ends for end in of_members), strict=True)
         with self.trunk.aside():
             self.counters.count(losses)
             side_by_side(self._move_weights, self.early)
@@ -188,7 +195,7 @@ class Stack:
         side_by_side(self._move_weights, self.late)
 
     def _batches(self, side_by_side: SideBySide, chosen: torch.cuda.Event) -> dict[int, Batch]:
-        """The next batch of each run, by its id, once samples are `chosen`; images are where the trunk reads them."""
+        """The next batch of each leader, by its id, once samples are `chosen`; its images are where the trunk reads."""
         batches: dict[int, Batch] = {}
 
         def add(work: Callable[[Run], Batch], runs: Sequence[Run]) -> None:
@@ -201,8 +208,16 @@ class Stack:
         if moved is not None:
             moved.fill()
             add(lambda run: run.mixed(batches[id(run)]), [run for run in moved.runs if run.mix is not None])
-        add(self._begin, [run for run in self.runs if id(run) not in batches])
+        add(self._begin, [run for run in self.leaders if id(run) not in batches])
+        side_by_side(self._share, [leader for leader in self.leaders if len(leader.members) > 1])
         return batches
+
+    def _share(self, leader: Run) -> None:
+        """Give the peers the batch of their leader."""
+        first = self.place[id(leader)]
+        for i, peer in enumerate(leader.members[1:], first + 1):
+            self.trunk.images_in[i].copy_(self.trunk.images_in[first])
+            peer.mix_plan = leader.mix_plan
 
     def _begin(self, run: Run) -> Batch:
         """The next batch of a run whose images are not just moved."""
@@ -240,9 +255,19 @@ class Stack:
         self.mixed[site][i].copy_(mixed.detach().permute(0, 2, 3, 1))
         return leaf, mixed
 
-    def _end(self, run: Run, batch: Batch) -> tuple[Tensor, Tensor | None]:
-        """Head and objective, forward and backward: the loss, and the gradient of the last map where that does not come
-        by its mean over pixels alone; the gradient of that is in `feature_gradients`."""
+    def _end(self, leader: Run, batch: Batch) -> list[tuple[Tensor, Tensor | None]]:
+        """Head and objective of a run and its peers, forward and backward: of each the loss, and the gradient of its
+        last map where that does not come by its mean over pixels alone, whose gradient is in `feature_gradients`."""
+        members, progress = leader.members, self.counters.progress[self.place[id(leader)]]
+        outs, leaves = zip(*(self._output(member) for member in members), strict=True)
+        if leader.procedure is None:
+            terms = [leader.objective(*outs, batch, progress)]
+        else:
+            terms = leader.procedure.taught(leader, outs, batch, progress)
+        return [self._derive(*each) for each in zip(members, terms, leaves, strict=True)]
+
+    def _output(self, run: Run) -> tuple[Output, tuple[Tensor, Tensor]]:
+        """What the head makes of the last map, and what gradients are wanted of: that map and its mean over pixels."""
         i, network = self.place[id(run)], run.network
         map = self._map("stage3")[i].permute(0, 3, 1, 2).detach().requires_grad_()
         pooled = self.trunk.features[i].detach().requires_grad_()
@@ -252,8 +277,11 @@ class Stack:
                 features = network.features_of(x)
             else:
                 x, features = map, pooled
-            out = Output(network.head(features), features, x)
-        run.gradients.add(run.objective(out, batch, self.counters.progress[i]))
+            return Output(network.head(features), features, x), (map, pooled)
+
+    def _derive(self, run: Run, terms: Terms, leaves: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor | None]:
+        i, (map, pooled) = self.place[id(run)], leaves
+        run.gradients.add(terms)
         if pooled.grad is None:
             self.trunk.feature_gradients[i].zero_()
         else:
