@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+from dataclasses import replace
 
 import pytest
 import torch
@@ -9,10 +10,11 @@ import torch
 from equipoise.core import EquipoiseError
 from equipoise.core.files import cache_folder
 from equipoise.store import Store
-from equipoise.study import How, RunTimes, Study
+from equipoise.study import How, Listener, RunTimes, Study
 from equipoise.study.run import bf16
-from equipoise.study.run.bf16 import VARIABLE, Finding, bf16_here, check_precision, tried_out
+from equipoise.study.run.bf16 import VARIABLE, Finding, bf16_here, check_precision, slow_words, tried_out
 from equipoise.study.run.job import jobs_of
+from equipoise.study.run.runs import do_runs
 from equipoise.study.run.workers import Workers
 from equipoise.train import Recipe
 
@@ -46,6 +48,23 @@ def recipe():
 def test_the_probe_runs_as_it_is():
     found = tried_out()
     assert found.problem is None or "was killed by SIG" in found.problem
+    assert found.problem or 0.05 < found.slowdown < 100
+
+
+@pytest.mark.parametrize(("slowdown", "warned"), [("3.25", True), ("1.05", False), ("0.6", False)])
+def test_who_would_be_slower_in_bf16_is_told(slowdown, warned, recipe, monkeypatch, tmp_path):
+    """Before anything is trained, and by nobody but who asks for bf16 on a CPU."""
+    monkeypatch.setattr(bf16, "PROBE", f"print('slowdown {slowdown}')")
+    said = []
+
+    class Heard(Listener):
+        def say(self, text, tone="plain"):
+            said.append((text, tone))
+
+    do_runs([("plain", recipe)], Store(tmp_path / "s").create(), How(CPU, 1), Heard())
+    assert [tone for text, tone in said if "3.2 times as long" in text] == ["warning"] * warned
+    assert slow_words([recipe], torch.device("cuda")) is None
+    assert slow_words([replace(recipe, plan=replace(recipe.plan, precision="float32"))], CPU) is None
 
 
 def test_a_recipe_in_bf16_is_refused_in_one_sentence(recipe, monkeypatch, machine, tmp_path):

@@ -35,7 +35,14 @@ PLAIN = {(1, False): 100.0, (4, False): 300.0, (8, False): 301.0}
 
 def test_as_many_as_make_the_whole_faster(packing):
     assert packing(20, PLAIN) == (4, 300.0, False), "eight are no faster"
-    assert packing(3, PLAIN) == (1, 100.0, False)
+    assert packing(1, PLAIN) == (1, 100.0, False)
+
+
+def test_few_runs_go_in_one_pack(packing):
+    """And not five and one because there are packs of four, nor three and three."""
+    rates = PLAIN | {(6, False): 400.0, (3, False): 101.0}
+    assert packing(6, rates) == (6, 400.0, False)
+    assert packing(3, rates) == (1, 100.0, False), "where it is faster"
 
 
 def test_no_more_than_fit(packing):

@@ -126,9 +126,7 @@ def packing(recipe: Recipe, runs: int, task: Task, may_compile: bool) -> Packing
 def _packing(recipe: Recipe, runs: int, task: Task, compiled: bool) -> Packing:
     """As many as still make the whole faster, and fit."""
     best = Packing(1, 0.0, compiled)
-    for size in PACK_SIZES:
-        if size > max(runs, 1):
-            break
+    for size in dict.fromkeys(min(size, max(runs, 1)) for size in PACK_SIZES):
         before = torch.cuda.memory_allocated()
         rate, peak = _measured_rate(recipe, size, task, compiled)
         if rate < WORTH_IT * best.rate:

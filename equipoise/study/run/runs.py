@@ -11,6 +11,7 @@ from typing import Any
 from ...core import EquipoiseError
 from ...store import Store
 from ...train import Recipe
+from .bf16 import slow_words
 from .engine import engine_of
 from .how import How
 from .job import backbone, jobs_of
@@ -37,6 +38,8 @@ def do_runs(recipes: Iterable[tuple[str, Recipe]], store: Store, how: How, liste
         for recipe in {(job.training.task, backbone(job.training)): job.training for job in missing}.values():
             engine.look_at_images(recipe, progress)
     pool = Workers(missing, store, how)
+    if how.engine == "local" and (words := slow_words([job.training for job in missing], how.device)):
+        listener.say(words, "warning")
     board = TensorBoard(store.path / "tensorboard") if how.tensorboard else None
     with stop_on_interrupt(pool, listener), listener.runs(names, len(jobs), len(jobs) - len(missing)) as watch:
         for event in pool.events():
