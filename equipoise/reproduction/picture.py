@@ -36,6 +36,7 @@ class Row:
 
     method: str
     source: str | None  # the paper and its table; None for a study of ours
+    epochs: int
     n: int
     mean: float
     low: float
@@ -74,7 +75,8 @@ def rows_of(studies: Iterable[StudyRecords], papers: Iterable[Paper]) -> list[Ro
             if len(scores) >= FEWEST:
                 source, printed = cells.get((study.name, method), (None, None))
                 mean = sum(scores) / len(scores)
-                rows.append(Row(method, source, len(scores), mean, *mean_interval(scores), printed))
+                epochs = study.methods[method]["plan"]["epochs"]
+                rows.append(Row(method, source, epochs, len(scores), mean, *mean_interval(scores), printed))
     return rows
 
 
@@ -114,9 +116,7 @@ def _diamond(x: float, y: float) -> Markup:
 def _row(row: Row, x: Scale, y: float) -> Markup:
     parts = [
         tag("text", cut(row.method, 26), x=16, y=y + 4.5),
-        tag(
-            "text", cut(row.source or "a study of ours", 40), class_="muted", x=LEFT - 14, y=y + 4.5, text_anchor="end"
-        ),
+        tag("text", cut(_origin(row), 40), class_="muted", x=LEFT - 14, y=y + 4.5, text_anchor="end"),
         tag("path", class_="bar", d=path([(x(row.low), y), (x(row.high), y)])),
         tag("circle", class_="dot", cx=x(row.mean), cy=y, r=4.5),
     ]
@@ -124,6 +124,11 @@ def _row(row: Row, x: Scale, y: float) -> Markup:
         parts.append(_diamond(x(row.printed), y))
     parts.append(tag("text", _words(row), class_="muted", x=RIGHT + 16, y=y + 4.5))
     return tag("g", *parts, class_="paper" if row.source else "own")
+
+
+def _origin(row: Row) -> str:
+    """The paper and its table; a study of ours trains as it likes, so that is said."""
+    return row.source or f"a study of ours, {row.epochs} epochs"
 
 
 def _words(row: Row) -> str:

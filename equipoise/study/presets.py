@@ -178,6 +178,12 @@ _IMAGENET_OBJECTIVES: dict[str, dict[str, Any]] = {
     "squared error": {"epochs": 196, "loss": "squared_error(kappa=9.0, magnitude=60.0, loss_scale=10.0)"},
 }
 
+# -- ours: what a search over the dials of several papers chose (docs/results/combination.md) --------------------------
+
+_COMBINED = {
+    "equipoise_long_tail": {"loss": "balanced_softmax", "mix": "cutmix", "procedure": "mutual(networks=2)"},
+}
+
 # -- trainings, for [base] ---------------------------------------------------------------------------------------------
 
 
@@ -291,6 +297,18 @@ _TRAININGS: dict[str, dict[str, Any]] = {
         "warmup": 0,
         "schedule": _at(90, 30, 60, factor=0.1),
     },
+    # ours: strong augmentation, and as long as it takes there
+    "training: equipoise_long_tail CIFAR": {
+        "model": "resnet32",
+        "epochs": 400,
+        "batch_size": 128,
+        "lr": 0.1,
+        "weight_decay": 5e-4,
+        "warmup": 5,
+        "schedule": "cosine",
+        "ema": 0.999,
+        "augment": "autoaugment(policy='cifar10')",
+    },
     # section 4.1 gives the network and the batch size; the rest is the usual training of this network
     "training: four things CIFAR-100": {
         "model": "resnet18",
@@ -312,7 +330,8 @@ def _all() -> Iterator[Preset]:
         ("Major feature weakening, tables 1 to 9", _FEATURE_WEAKENING),
         ("Bias loss, supplement, table 2", _BIAS),
         ("Four things about batch norm", _FOUR_THINGS),
-        ("training plans of the papers", _TRAININGS),
+        ("a combination of ours", _COMBINED),
+        ("trainings, of the papers and ours", _TRAININGS),
     ):
         yield from (Preset(name, source, options) for name, options in rows.items())
     for data, rows in (

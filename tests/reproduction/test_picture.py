@@ -10,6 +10,7 @@ from equipoise.reproduction.published import Cell, Paper
 from equipoise.reproduction.records import RunRecord, StudyRecords
 
 TASK = {"name": "cifar10", "imbalance": "long_tailed", "ratio": 100.0}
+PLAN = {"epochs": 200}
 
 
 def records(name: str, scores: dict[str, list[float]], task: dict = TASK) -> StudyRecords:
@@ -18,7 +19,8 @@ def records(name: str, scores: dict[str, list[float]], task: dict = TASK) -> Stu
         for method, of_method in scores.items()
         for seed, score in enumerate(of_method)
     )
-    return StudyRecords(name, "?", next(iter(scores)), "accuracy", {m: {"task": task} for m in scores}, runs)
+    methods = {method: {"task": task, "plan": PLAN} for method in scores}
+    return StudyRecords(name, "?", next(iter(scores)), "accuracy", methods, runs)
 
 
 def paper(*cells: Cell) -> Paper:
@@ -43,7 +45,7 @@ def test_all_studies_of_a_task_are_in_one_picture_best_first():
     assert said.index("best") < said.index("plain") and "focal" not in said  # two runs have no interval to speak of
     # s = 0.02, t = 4.303: 72 ± 4.303 · 2 / √3
     assert "72.0 [67.0, 77.0], n = 3; published 70.4" in said
-    assert "A paper, table 1" in said and "a study of ours" in said
+    assert "A paper, table 1" in said and "a study of ours, 200 epochs" in said
 
 
 @pytest.mark.parametrize(
@@ -56,7 +58,7 @@ def test_without_published_accuracies_there_is_no_picture(task, cells):
 
 
 def test_marks_stand_where_the_axis_says():
-    svg = picture("t", [Row("a", None, 3, 70.0, 69.0, 71.0, 80.0), Row("b", None, 3, 80.0, 79.0, 81.0, None)])
+    svg = picture("t", [Row("a", None, 9, 3, 70.0, 69.0, 71.0, 80.0), Row("b", None, 9, 3, 80.0, 79.0, 81.0, None)])
     ticks = {text: float(x) for x, text in re.findall(r'<text class="muted" x="([\d.]+)"[^>]*>(\d+)</text>', svg)}
     dots = [float(x) for x in re.findall(r'class="dot" cx="([\d.]+)"', svg)][1:]  # the first is the legend's
     assert dots == pytest.approx([ticks["70"], ticks["80"]], abs=0.02)
@@ -65,6 +67,6 @@ def test_marks_stand_where_the_axis_says():
 
 
 def test_names_are_text_and_the_repository_has_the_picture():
-    svg = picture("t", [Row("<script>x</script>", None, 3, 1.0, 0.5, 1.5, None)])
+    svg = picture("t", [Row("<script>x</script>", None, 9, 3, 1.0, 0.5, 1.5, None)])
     assert "<script>" not in svg and "&lt;script&gt;" in svg
     assert list((Path(__file__).parents[2] / "docs" / "results" / "tables").glob("*.svg"))
