@@ -58,7 +58,7 @@ def hopeless(racers: Sequence[Racer], seeds: int, margin: float = 0.0) -> list[b
     that each of the looks at a trial has. The leader is the best of those with the most seeds; nobody ends before some
     have two.
     """
-    noise, freedom = _noise([np.array(racer.scores) for racer in racers])
+    noise, freedom = noise_of([np.array(racer.scores) for racer in racers])
     best = leader(racers)
     if best is None or (seeds > 1 and not freedom):
         return [False] * len(racers)
@@ -95,7 +95,7 @@ def who_goes_on(wave: Sequence[Racer], others: Sequence[Racer], seeds: int) -> l
 
 def is_blind(racers: Sequence[Racer], seeds: int) -> bool:
     """Whether nobody can be judged yet."""
-    return leader(racers) is None or (seeds > 1 and not _noise([np.array(racer.scores) for racer in racers])[1])
+    return leader(racers) is None or (seeds > 1 and not noise_of([np.array(racer.scores) for racer in racers])[1])
 
 
 def hoped_end(part: Sequence[float], finished: Sequence[Sequence[float]]) -> float:
@@ -119,7 +119,7 @@ def hoped_end(part: Sequence[float], finished: Sequence[Sequence[float]]) -> flo
     return max(hopes)
 
 
-def _noise(rows: Sequence[np.ndarray]) -> tuple[float, int]:
+def noise_of(rows: Sequence[np.ndarray]) -> tuple[float, int]:
     """Standard deviation of a score about the sum of its trial's and its seed's effect; and its degrees of freedom.
 
     The worst quarter of the trials is left out: trainings that diverge are noisier, and need no fine test.

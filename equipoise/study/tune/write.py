@@ -19,6 +19,7 @@ from ...store import Store, now
 from ...train import Recipe
 from ..study import Study
 from ..toml import toml_key, toml_pairs
+from .certainty import words
 from .outcome import MethodOutcome, Outcome, sensitivity, tuned_study
 from .space import options_of
 from .trial import Score, Trial
@@ -134,6 +135,7 @@ def print_outcome(outcome: Outcome, console: Console) -> None:
     label, n = ALL_METRICS[study.metric].label, len(study.tuning.seeds)
     console.print(f"\n{label.capitalize()} on validation data, mean ± s.d. of {counted(n, 'seed')} at the best epoch:")
     console.print(table)
+    console.print(escape(words(outcome)))
     for method in outcome.methods:
         for line in _doubts(method):
             console.print(f"[yellow]{escape(method.name)}[/]: {escape(line)}")
