@@ -31,6 +31,7 @@ def machine(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv(VARIABLE, "taken away again")  # so that it is restored, whatever a test does
     monkeypatch.delenv(VARIABLE)
+    monkeypatch.delenv("ATEN_CPU_CAPABILITY", raising=False)
     bf16_here.cache_clear()
     runs, really = [], subprocess.run
     monkeypatch.setattr(bf16.subprocess, "run", lambda *a, **k: runs.append(k["env"].get(VARIABLE)) or really(*a, **k))
