@@ -36,12 +36,16 @@ ROOT = Path(__file__).resolve().parents[1]
 GRACE = 30.0  # seconds from the request for a clean stop, at the end of an epoch, to the end in any case
 
 
-def study_of(name: str, seeds: int | None, leave_out: Sequence[str]) -> Study:
-    """The study of that name, with so many seeds, without some methods; the baseline stays."""
+def study_of(name: str, seeds: int | None) -> Study:
+    """The study of that name, with so many seeds."""
     path = Path(name) if name.endswith(".toml") else ROOT / "studies" / "full" / f"{name}.toml"
     study = Study.from_toml(path)
-    methods = {m: recipe for m, recipe in study.methods.items() if m not in leave_out or m == study.baseline}
-    return replace(study, methods=methods, seeds=tuple(range(seeds)) if seeds else study.seeds)
+    return replace(study, seeds=tuple(range(seeds)) if seeds else study.seeds)
+
+
+def without(study: Study, leave_out: Sequence[str]) -> Study:
+    """What is trained of it now."""
+    return replace(study, methods={m: recipe for m, recipe in study.methods.items() if m not in leave_out})
 
 
 def network_of(study: Study) -> str:
@@ -77,7 +81,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=540.0, help="stop cleanly after so many")
     parser.add_argument("--data", type=Path, help="folder of the data sets; default as EQUIPOISE_DATA says")
     parser.add_argument("--seeds", type=int, help="of each study, from 0; default as its file says")
-    parser.add_argument("--leave-out", nargs="*", default=[], help="methods not to train")
+    parser.add_argument("--leave-out", nargs="*", default=[], help="methods not to train now; their runs are kept")
     parser.add_argument("--work", type=Path, default=ROOT / "runs" / "papers", help="folder of the runs themselves")
     parser.add_argument("--device")
     parser.add_argument("--workers", type=int, help="processes side by side, also on a GPU, for runs that go alone")
@@ -90,12 +94,12 @@ def main() -> None:
     records, store = asked.out / "records.jsonl", Store(asked.work).create()
     recorded = recorded_runs(ROOT / "docs" / "results" / "records", records)
     how = How.on(asked.device, asked.workers, fast=asked.fast)
-    studies = [bound(study_of(name, asked.seeds, asked.leave_out), store) for name in asked.studies]
+    studies = [bound(study_of(name, asked.seeds), store) for name in asked.studies]
     try:
         with stopped_after(asked.seconds - (time.monotonic() - began)):
             for network, alike in groupby(studies, key=network_of):
                 print(f"{network}, after {time.monotonic() - began:.0f} seconds", flush=True)
-                train_missing(list(alike), store, how, OnTerminal(), recorded)
+                train_missing([without(study, asked.leave_out) for study in alike], store, how, OnTerminal(), recorded)
     finally:  # also where one of the studies cannot be run: what the others came to is kept
         write_records(studies, store, records, recorded)
 
