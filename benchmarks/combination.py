@@ -26,23 +26,14 @@ import torch
 
 from equipoise.data import Split, Task, load_task
 from equipoise.data.split import split_by_class
+from equipoise.study import PRESETS
 from equipoise.train import Fitting, Recipe, Run, choose_convolutions, fit_pack
 from equipoise.train.predict import predict_logits
 
 HELD_OUT = 0.1  # of every class
 TASK: dict[str, Any] = {"name": "cifar10", "imbalance": "long_tailed", "ratio": 100, "valid": HELD_OUT, "test": False}
-BASE = {
-    "model": "resnet32",
-    "batch_size": 128,
-    "lr": 0.1,
-    "warmup": 5,
-    "schedule": "cosine",
-    "weight_decay": 5e-4,
-    "ema": 0.999,
-    "augment": "autoaugment(policy='cifar10')",
-    "precision": "bf16",
-    "loss": "balanced_softmax",
-}
+TRAINING = PRESETS["training: equipoise_long_tail CIFAR"].options
+BASE = {**TRAINING, "precision": "bf16", "loss": "balanced_softmax"}
 TWO, COSINE = {"procedure": "mutual(networks=2)"}, {"head": "cosine(tau=0.05)"}
 COMBINATIONS: dict[str, dict] = {
     "CutMix": {"mix": "cutmix"},

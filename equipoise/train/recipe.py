@@ -165,17 +165,12 @@ class Recipe:
     @property
     def capturable(self) -> bool:
         """Whether no procedure decides on the host what its step does, so that a GPU's graph can have it."""
-        return self.procedure is None or self._procedure.in_graphs
+        return self.procedure is None or _procedure(self.procedure).in_graphs
 
     @property
     def networks(self) -> int:
         """How many networks of its size its step trains."""
-        return 1 if self.procedure is None else self._procedure.networks
-
-    @cached_property
-    def _procedure(self) -> Any:
-        assert self.procedure is not None
-        return Spec.parse(self.procedure).build("procedure", **_facts(torch.tensor([3, 2])))
+        return 1 if self.procedure is None else _procedure(self.procedure).networks
 
     def check(self, task: Task) -> None:
         """Refuse what this data cannot do: parameters that do not fit its classes, more steps than can be planned."""
@@ -274,6 +269,12 @@ def _facts(class_counts: Tensor, plan: Plan | None = None) -> dict[str, Any]:
     known = {"class_counts": class_counts, "num_classes": classes, "head_weight": torch.ones(classes, 4)}
     lengths = {"epochs": plan.epochs, "batch_size": plan.batch_size} if plan else {}
     return {**known, **lengths, "labels": torch.arange(classes), "in_features": 4}
+
+
+@lru_cache(maxsize=64)
+def _procedure(text: str) -> Any:
+    """One to ask about itself."""
+    return Spec.parse(text).build("procedure", **_facts(torch.tensor([3, 2])))
 
 
 def _resolved(kind: str, text: Any) -> str | None:

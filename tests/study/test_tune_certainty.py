@@ -38,8 +38,21 @@ def test_by_hand():
     assert found.reach == pytest.approx(4.3027 * math.sqrt(0.001), rel=1e-4)
     assert found.changed == ("a",) and found.surely == ("a",)  # 0.75 - 0.55 = 0.2 > 0.136; b keeps its first trial
     text = words(outcome)
-    assert "up to 13.6 points (means of 2 seeds" in text and "1 method chose" in text and "1 (a) is surely" in text
+    assert (
+        "up to 13.6 points (means of 2 seeds" in text
+        and "1 method chose" in text
+        and "surely better for it: a." in text
+    )
     assert "would tell" not in text
+
+
+def test_a_recipe_as_written_that_did_not_finish_is_not_compared_with():
+    outcome = outcome_of({"a": [(0.50, 0.60), (0.72, 0.78)], "b": [(0.50, 0.60), (0.54, 0.56)]})
+    method = outcome.methods[0]
+    ended = replace(method, trials=[replace(method.trials[0], pruned=True), *method.trials[1:]])
+    found = certainty(replace(outcome, methods=[ended, outcome.methods[1]]))
+    assert found.changed == ("a",) and not found.surely
+    assert "better for it: none." in words(replace(outcome, methods=[ended, outcome.methods[1]]))
 
 
 def test_less_is_better_where_it_is():

@@ -13,6 +13,7 @@ from ...analysis.statistics.priority import ALL_METRICS
 from ...core.words import counted
 from .outcome import MethodOutcome, Outcome
 from .race import noise_of
+from .trial import Trial
 
 ERROR = 0.05  # chance to call a choice surely better that is not
 
@@ -50,11 +51,11 @@ def certainty(outcome: Outcome) -> Certainty | None:
     sign = 1 if ALL_METRICS[outcome.study.metric].higher_is_better else -1
     changed, surely = [], []
     for method in outcome.methods:
-        first, best = method.trials[0].score.value, method.best
-        if best is None or best is method.trials[0] or first is None or best.score.value is None:
+        written, best = method.trials[0], method.best
+        if best is None or best is written:
             continue
         changed.append(method.name)
-        if sign * (best.score.value - first) > reach(len(_rows(method))):
+        if written.finished and sign * (_value(best) - _value(written)) > reach(len(_rows(method))):
             surely.append(method.name)
     return Certainty(reach(2), tuple(changed), tuple(surely))
 
@@ -71,12 +72,16 @@ def words(outcome: Outcome) -> str:
     told = f"By chance alone two trials differ by up to {by} (means of {counted(seeds, 'seed')}, 95 %)."
     if not found.changed:
         return told
-    surely = f"{len(found.surely)} ({', '.join(found.surely)})" if found.surely else "none"
     more = "" if len(found.surely) == len(found.changed) else " More seeds, or more validation images, would tell more."
     return (
-        f"{told} {counted(len(found.changed), 'method')} chose another trial than the recipe as written, and of these "
-        f"{surely} is surely better for it.{more}"
+        f"{told} {counted(len(found.changed), 'method')} chose another trial than the recipe as written; surely better "
+        f"for it: {', '.join(found.surely) or 'none'}.{more}"
     )
+
+
+def _value(trial: Trial) -> float:
+    assert trial.score.value is not None, "a finished trial has one"
+    return trial.score.value
 
 
 def _rows(method: MethodOutcome) -> list[np.ndarray]:

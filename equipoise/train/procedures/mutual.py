@@ -50,7 +50,8 @@ class MutualLearning(Procedure):
 
     Differs from the paper: all networks move at the same time, by what they said before; the paper moves one after the
     other. Where a loss changes its logits for training (balanced softmax, LDAM), p is what the network would predict.
-    Only the first network has a moving average of its weights, where the plan asks for one.
+    Only the first network has a moving average of its weights, where the plan asks for one. With weights from a file
+    all start from these and differ in a fresh head alone.
 
     Example:
         >>> import torch
@@ -99,9 +100,11 @@ class MutualLearning(Procedure):
 
     def taught(self, run: Run, outs: Sequence[Output], batch: Batch, progress: Tensor) -> list[Terms]:
         """What each network minimises, from the outputs of all, the kept one's first."""
-        logits = [run.objective.loss.link(out.logits) for out in outs]
+        objectives = [member.objective for member in run.members]  # each has its own state and random numbers
+        logits = [own.loss.link(out.logits) for own, out in zip(objectives, outs, strict=True)]
         share = self.weight / (len(outs) - 1)
+        all_terms = [own(out, batch, progress) for own, out in zip(objectives, outs, strict=True)]
         return [
             terms._replace(total=terms.total + share * sum(divergence(z, other) for other in logits if other is not z))
-            for z, terms in zip(logits, (run.objective(out, batch, progress) for out in outs), strict=True)
+            for z, terms in zip(logits, all_terms, strict=True)
         ]

@@ -80,6 +80,15 @@ def test_all_move_by_the_same_rates_and_count_alike(make_run):
     assert all(peer.mix_plan is run.mix_plan for peer in run.members[1:])
 
 
+@pytest.mark.parametrize(
+    "options", [{"loss": "equalization(threshold=0.2)"}, {"weighting": "bias(scaling='running')"}], ids=str
+)
+def test_what_an_objective_draws_and_remembers_is_its_networks_own(options, make_run):
+    """So that with weight 0 the first is trained as alone, also where its loss has chance or a memory."""
+    losses = [make_run(procedure, **options).epoch(0) for procedure in ("mutual(weight=0)", None)]
+    assert losses[0] == losses[1]
+
+
 def test_its_record_is_of_one_network(make_run):
     run, alone = make_run("mutual"), make_run(None)
     assert run.evaluated.state_dict().keys() == alone.evaluated.state_dict().keys()
