@@ -4,9 +4,10 @@
         --seeds 5 --seconds 540 --data DIR --out OUT
 
 A study is named by its file in studies/full (or given by its path). Runs that are in docs/results/records or in
-OUT/records.jsonl are not done again; what is under way when the time is up goes on from its checkpoint if the folder
---work is still there. `equipoise records OUT/records.jsonl` then adds the new runs to docs/results/records, and
-`equipoise tables` makes the tables of them.
+OUT/records.jsonl are not done again, and a run is in OUT/records.jsonl a few seconds after its end, whatever happens to
+this process then; what is under way when the time is up goes on from its checkpoint if the folder --work is still
+there. `equipoise records OUT/records.jsonl` then adds the new runs to docs/results/records, and `equipoise tables` makes
+the tables of them.
 
 Studies of one network that follow each other share their packs: on a GPU, runs of the same data, batch size and length
 train side by side, whatever their method, seed and study.
@@ -20,20 +21,23 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from equipoise.core.files import write_whole
 from equipoise.reproduction import RunRecord, read_records, records_of, train_missing
 from equipoise.store import Store
-from equipoise.study import How, Interrupted, OnTerminal, Study, bound
+from equipoise.study import Event, How, Interrupted, OnTerminal, Study, Watch, bound
 
 ROOT = Path(__file__).resolve().parents[1]
 GRACE = 30.0  # seconds from the request for a clean stop, at the end of an epoch, to the end in any case
+PAUSE = 5.0  # seconds between two writings of the records while runs go on
 
 
 def study_of(name: str, seeds: int | None) -> Study:
@@ -56,6 +60,38 @@ def recorded_runs(*places: Path) -> dict[str, RunRecord]:
     """The finished runs in files and folders of records, as far as these are there, by key."""
     studies = [study for place in places if place.exists() for study in read_records(place).values()]
     return {run.key: run for study in studies for run in study.runs if not run.error}
+
+
+class Keeping(OnTerminal):
+    """Keeps the records of finished runs while others go on: a machine may be taken away before the end."""
+
+    def __init__(self, keep: Callable[[], object]) -> None:
+        super().__init__()
+        self.keep, self.kept = keep, -PAUSE
+
+    @contextmanager
+    def runs(self, names: Mapping[str, str], total: int, done: int) -> Iterator[Watch]:
+        with super().runs(names, total, done) as bars:
+            yield _Kept(self, bars)
+
+    def keep_now_and_then(self) -> None:
+        if time.monotonic() - self.kept > PAUSE:
+            with suppress(OSError):  # the next time, or the last, is as good
+                self.keep()
+            self.kept = time.monotonic()
+
+
+class _Kept(Watch):
+    def __init__(self, keeping: Keeping, bars: Watch) -> None:
+        self.keeping, self.bars = keeping, bars
+
+    def event(self, event: Event, store: Store) -> None:
+        self.bars.event(event, store)
+        if event.what == "done":
+            self.keeping.keep_now_and_then()
+
+    def count(self, done: int) -> None:
+        self.bars.count(done)
 
 
 @contextmanager
@@ -90,30 +126,37 @@ def main() -> None:
 
     if asked.data:
         os.environ["EQUIPOISE_DATA"] = str(asked.data.resolve())
-    asked.out.mkdir(parents=True, exist_ok=True)
     records, store = asked.out / "records.jsonl", Store(asked.work).create()
     recorded = recorded_runs(ROOT / "docs" / "results" / "records", records)
     how = How.on(asked.device, asked.workers, fast=asked.fast)
     studies = [bound(study_of(name, asked.seeds), store) for name in asked.studies]
+    keep = partial(write_records, studies, store, records, recorded)
+    listener = Keeping(keep)
     try:
         with stopped_after(asked.seconds - (time.monotonic() - began)):
             for network, alike in groupby(studies, key=network_of):
                 print(f"{network}, after {time.monotonic() - began:.0f} seconds", flush=True)
-                train_missing([without(study, asked.leave_out) for study in alike], store, how, OnTerminal(), recorded)
+                train_missing([without(study, asked.leave_out) for study in alike], store, how, listener, recorded)
     finally:  # also where one of the studies cannot be run: what the others came to is kept
-        write_records(studies, store, records, recorded)
+        for name, (done, failed, total) in keep().items():
+            print(f"{name}: {done} of {total} runs done, of which {failed} failed")
 
 
-def write_records(studies: Sequence[Study], store: Store, path: Path, recorded: Mapping[str, RunRecord]) -> None:
-    """All studies in one file, with the runs that it has already; says how many runs each has."""
+def write_records(
+    studies: Sequence[Study], store: Store, path: Path, recorded: Mapping[str, RunRecord]
+) -> dict[str, tuple[int, int, int]]:
+    """All studies in one file, with the runs that it has already; gives the runs of each: done, failed and in all."""
     kept = read_records(path) if path.exists() else {}
+    counts = {}
     for study in studies:
         found = records_of(study.document(), store, recorded, peek=True)
         if found.runs:
             kept[study.name] = kept[study.name].joined(found) if study.name in kept else found
         failed = sum(run.error is not None for run in found.runs)
-        print(f"{study.name}: {len(found.runs)} of {len(study.document().keys)} runs done, of which {failed} failed")
-    path.write_text("".join(study.text() for study in kept.values()))
+        counts[study.name] = len(found.runs), failed, len(study.document().keys)
+    path.parent.mkdir(parents=True, exist_ok=True)  # here, not at the start: somebody may have cleared it since
+    write_whole(path, "".join(study.text() for study in kept.values()).encode())
+    return counts
 
 
 if __name__ == "__main__":

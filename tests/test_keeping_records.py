@@ -1,0 +1,61 @@
+"""`benchmarks/papers.py` keeps what it has trained, whatever happens to it and to its folder."""
+
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from equipoise.reproduction import read_records
+
+SCRIPT = Path(__file__).parent.parent / "benchmarks" / "papers.py"
+STUDY = """
+baseline = "plain"
+seeds = 3
+task = {name = "digits", imbalance = "long_tailed", ratio = 20, valid = 0}
+base = {model = "cnn_small", epochs = EPOCHS}
+methods = {plain = {}, focal = {loss = "focal"}}
+"""
+
+
+def begun(folder, epochs):
+    (folder / "small.toml").write_text(STUDY.replace("EPOCHS", str(epochs)))
+    asked = ["--studies", str(folder / "small.toml"), "--out", str(folder / "out"), "--work", str(folder / "work")]
+    command = [sys.executable, str(SCRIPT), *asked, "--device", "cpu", "--workers", "1"]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+
+def runs_in(folder):
+    path = folder / "out" / "records.jsonl"
+    return [run for study in read_records(path).values() for run in study.runs] if path.exists() else []
+
+
+def wait_for(there, process):
+    end = time.monotonic() + 120
+    while not there():
+        assert process.poll() is None and time.monotonic() < end, process.stdout.read()
+        time.sleep(0.05)
+
+
+@pytest.mark.slow
+def test_what_was_trained_is_kept_though_it_is_killed(tmp_path):
+    process = begun(tmp_path, epochs=20)
+    wait_for(lambda: runs_in(tmp_path), process)
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    assert 1 <= len(runs_in(tmp_path)) < 6 and not any(run.error for run in runs_in(tmp_path))
+
+
+@pytest.mark.slow
+def test_a_folder_that_was_cleared_meanwhile_has_all_in_the_end(tmp_path):
+    process = begun(tmp_path, epochs=10)
+    wait_for(lambda: runs_in(tmp_path), process)
+    shutil.rmtree(tmp_path / "out")
+    said = process.communicate()[0]
+    assert process.returncode == 0 and "small: 6 of 6 runs done, of which 0 failed" in said, said
+    assert sorted((run.method, run.seed) for run in runs_in(tmp_path)) == [
+        (method, seed) for method in ("focal", "plain") for seed in range(3)
+    ]
