@@ -6,8 +6,8 @@
 A study is named by its file in studies/full (or given by its path). Runs that are in docs/results/records or in
 OUT/records.jsonl are not done again, and a run is in OUT/records.jsonl a few seconds after its end, whatever happens to
 this process then; what is under way when the time is up goes on from its checkpoint if the folder --work is still
-there. `equipoise records OUT/records.jsonl` then adds the new runs to docs/results/records, and `equipoise tables` makes
-the tables of them.
+there. `equipoise records OUT/records.jsonl` then adds the new runs to docs/results/records, and `equipoise tables`
+makes the tables of them.
 
 Studies of one network that follow each other share their packs: on a GPU, runs of the same data, batch size and length
 train side by side, whatever their method, seed and study.
