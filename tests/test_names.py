@@ -11,7 +11,7 @@ STABLE = {
         LDAMLoss CDTLoss BalancedSoftmaxLoss LogitAdjustedLoss EqualizationLoss logit_penalty LogitPenalty""",
     "imbalance": """effective_number_weights EffectiveNumber InverseFrequency bias_weights BiasWeighting tau_normalize
         logit_adjustment ClassBalancedSampler DistributedWeightedSampler""",
-    "mixing": "mfw_weights MajorFeatureWeakening Mixup ManifoldMixup Remix CutMix",
+    "mixing": "mfw_weights MajorFeatureWeakening Mixup ManifoldMixup Remix CutMix ContextRichOversampling",
     "norms": """GhostBatchNorm2d BatchGroupNorm2d BatchRenorm2d replace_norm set_example_weight example_weight
         tune_example_weight decay_groups unshielded_affine""",
     "models": "CosineHead create_model",

@@ -28,7 +28,13 @@ def _inside(centre: Tensor, half: Tensor, size: int) -> Tensor:
 
 
 @register(
-    "cutmix", kind="mix", year=2019, arxiv="1905.04899", space={"alpha": {"values": (0.5, 1.0, 2.0), "scale": "log"}}
+    "cutmix",
+    kind="mix",
+    year=2019,
+    arxiv="1905.04899",
+    space={"alpha": {"values": (0.5, 1.0, 2.0), "scale": "log"}},
+    examples=({}, {"share": 0.5}),
+    later=("share",),
 )
 class CutMix(Mix):
     r"""Replaces a box of each image by the same box of another; labels are shared by area.
@@ -41,9 +47,11 @@ class CutMix(Mix):
 
     Args:
         alpha: of the Beta distribution; 1 as in the paper.
+        share: of the images that are cut, drawn anew for each; the others stay whole. The paper has 0.5 on CIFAR and 1
+            on ImageNet.
 
-    Differs from the paper: it draws one box for the batch, here every sample has its own. The paper cuts half of the
-    batches on CIFAR and all on ImageNet; here all.
+    Differs from the paper: it draws one box for the batch, and whether the batch is cut at all; here every sample has
+    its own.
 
     Example:
         >>> mixed = CutMix()(torch.arange(4.0).view(4, 1, 1, 1).expand(4, 3, 8, 8), torch.tensor([0, 1, 0, 1]))
@@ -55,21 +63,33 @@ class CutMix(Mix):
     Localizable Features. ICCV 2019.
     """
 
-    def __init__(self, alpha: float = 1.0) -> None:
+    def __init__(self, alpha: float = 1.0, share: float = 1.0) -> None:
         super().__init__()
         self.alpha = checks.above("alpha", alpha, 0)
+        self.share = checks.between("share", share, 0, 1)
 
     def forward(self, x: Tensor, target: Tensor) -> Mixed:
         if not self.training:
             return super().forward(x, target)
         if x.dim() != 4:
-            raise ValueError(f"CutMix expects images of shape (N, c, h, w), got {tuple(x.shape)}")
-        share = beta_sample(self.alpha, len(target), target.device, self.generator)
-        partner = random_partner(target, self.generator)
-        keep = kept_pixels(share, x.shape[2], x.shape[3], self.generator)
+            raise ValueError(f"{type(self).__name__} expects images of shape (N, c, h, w), got {tuple(x.shape)}")
+        left = beta_sample(self.alpha, len(target), target.device, self.generator)
+        partner = self.partner(target)
+        keep = kept_pixels(self._of_those_cut(left), x.shape[2], x.shape[3], self.generator)
         lam = keep.float().mean((1, 2))
         return Mixed(target, MixPlan(partner, lam, lam), torch.where(keep[:, None], x, x[partner]))
 
+    def partner(self, target: Tensor) -> Tensor:
+        """Whose box each image is given: (N,)."""
+        return random_partner(target, self.generator)
+
+    def _of_those_cut(self, left: Tensor) -> Tensor:
+        """What is left of each image (N,), which is all of it for those that are not cut."""
+        if self.share == 1:
+            return left
+        whole = torch.rand(len(left), dtype=left.dtype, device=left.device, generator=self.generator) >= self.share
+        return left.masked_fill(whole, 1.0)
+
     def at(self, module: nn.Module, target: Tensor) -> NoReturn:
         """Boxes and labels depend on the size of the image, which is not known before it is seen."""
-        raise ValueError("CutMix cuts images: call it on them, mixed = mix(x, target)")
+        raise ValueError(f"{type(self).__name__} cuts images: call it on them, mixed = mix(x, target)")

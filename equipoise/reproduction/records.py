@@ -21,6 +21,7 @@ from ..report.data import recipe_of_data
 from ..report.render.words import is_share
 from ..store import Record, Store, StudyDocument
 from ..store.shapes import maybe, number, recipe, table, text, whole
+from ..train.recipe import without_what_came_later
 
 SUFFIX = ".jsonl"
 DIGITS = 6  # significant ones of a metric: ten thousand test images give four
@@ -99,7 +100,7 @@ class StudyRecords:
     def joined(self, other: StudyRecords) -> StudyRecords:
         """These records and the runs that `other` adds; a run that both have is taken from `other`."""
         for name in self.methods.keys() & other.methods.keys():
-            if self.methods[name] != other.methods[name]:
+            if without_what_came_later(self.methods[name]) != without_what_came_later(other.methods[name]):
                 raise EquipoiseError(
                     f"{self.name} has records of {name!r} with another recipe, and runs of two recipes are not one "
                     "sample: keep the new ones in another folder with --to, or take the old file away first"

@@ -144,11 +144,7 @@ class Recipe:
         return self._made_key()
 
     def _made_key(self) -> str:
-        # what is not chosen is left out, so that a dial added in a later version keeps old keys
-        plain = {k: v for k, v in self.to_dict().items() if v is not None}
-        plain |= {dial: _without_later_parameters(dial, plain[dial]) for dial in DIALS if dial in plain}
-        plain["task"] = {k: v for k, v in plain["task"].items() if (k, v) not in _LATER_TASK_OPTIONS}
-        plain["plan"] = {k: v for k, v in plain["plan"].items() if (k, v) not in _LATER_PLAN_OPTIONS}
+        plain = without_what_came_later(self.to_dict())
         if self.task.content is not None:  # where the data lies no longer matters
             plain["task"]["name"] = placeless(self.task.name)
         if self.plan.weights is not None:  # nor where the weights do
@@ -215,6 +211,20 @@ class Mistakes(EquipoiseError):
     def __init__(self, lines: list[str]) -> None:
         super().__init__("\n".join(lines))
         self.lines = lines
+
+
+def without_what_came_later(plain: Mapping[str, Any]) -> dict[str, Any]:
+    """A recipe as `Recipe.to_dict` gives it, or a part of it, as the first version would have written it.
+
+    What is not chosen is left out, and so is every option that came later and has its default: an option more changes
+    no key, and records of before and after it are of one recipe.
+    """
+    kept = {k: v for k, v in plain.items() if v is not None}
+    kept |= {dial: _without_later_parameters(dial, kept[dial]) for dial in DIALS if dial in kept}
+    for name, later in (("task", _LATER_TASK_OPTIONS), ("plan", _LATER_PLAN_OPTIONS)):
+        if name in kept:
+            kept[name] = {k: v for k, v in kept[name].items() if (k, v) not in later}
+    return kept
 
 
 @lru_cache(maxsize=1024)

@@ -4,6 +4,7 @@ from torch import nn
 
 from equipoise.core import Spec
 from equipoise.mixing import CutMix
+from equipoise.mixing._base import beta_sample, random_partner
 from equipoise.mixing.cutmix import kept_pixels
 
 
@@ -58,9 +59,32 @@ def test_mean_share_is_that_of_clipped_boxes():
     assert float((~keep).sum()) / keep.numel() == pytest.approx(0.3208, abs=0.02)
 
 
+def test_a_share_of_the_images_is_cut():
+    x = torch.arange(4000, dtype=torch.float32).view(4000, 1, 1, 1).expand(4000, 3, 8, 8)
+    mixed = CutMix(share=0.25)(x, torch.zeros(4000, dtype=torch.long))
+    whole = (mixed.inputs == x).flatten(1).all(1)
+    assert bool((mixed.label_lam[whole] == 1).all()) and bool((mixed.label_lam[~whole] < 1).all())
+    # of those cut, boxes of no pixel leave some whole: sides below a quarter, so b > 15/16, and their own partners
+    assert float((~whole).double().mean()) == pytest.approx(0.25 * 15 / 16, abs=0.03)
+    untouched = CutMix(share=0.0)(x, torch.zeros(4000, dtype=torch.long))
+    assert torch.equal(untouched.inputs, x) and bool((untouched.label_lam == 1).all())
+
+
+def test_where_all_are_cut_no_number_more_is_drawn():
+    """So that runs recorded before there was a share come out again."""
+    x, target = torch.randn(6, 3, 8, 8), torch.arange(6)
+    torch.manual_seed(0)
+    left, partner = beta_sample(1.0, 6, x.device, None), random_partner(target, None)
+    keep = kept_pixels(left, 8, 8)
+    torch.manual_seed(0)
+    assert torch.equal(CutMix()(x, target).inputs, torch.where(keep[:, None], x, x[partner]))
+
+
 def test_text_and_errors():
     mix = Spec.parse("cutmix").build("mix")
-    assert repr(mix) == "CutMix(alpha=1.0)" and mix.site == "input"
+    assert repr(mix) == "CutMix(alpha=1.0, share=1.0)" and mix.site == "input"
+    with pytest.raises(ValueError, match="share must lie between 0 and 1"):
+        CutMix(share=1.5)
     with pytest.raises(ValueError, match="images of shape"):
         mix(torch.randn(4, 3), torch.zeros(4, dtype=torch.long))
     with pytest.raises(ValueError, match=r"call it on them"), mix.at(nn.Linear(2, 2), torch.tensor([0])):

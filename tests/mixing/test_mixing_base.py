@@ -6,7 +6,7 @@ import torch
 from scipy import stats
 from torch import nn
 
-from equipoise.mixing import CutMix, MajorFeatureWeakening, ManifoldMixup, Mixup, Remix
+from equipoise.mixing import ContextRichOversampling, CutMix, MajorFeatureWeakening, ManifoldMixup, Mixup, Remix
 from equipoise.mixing._base import beta_sample
 
 COUNTS = [100, 10, 1]
@@ -16,6 +16,8 @@ MIXINGS = [
     ManifoldMixup(),
     Remix(COUNTS),
     CutMix(),
+    CutMix(share=0.5),
+    ContextRichOversampling(COUNTS),
     MajorFeatureWeakening(COUNTS, alpha=0.05),
     Mixup(alpha=1e-6),
     Mixup(alpha=1e6),
@@ -133,7 +135,7 @@ def test_the_hook_is_gone_after_the_block_and_after_an_error(training):
     assert not network.stage1._forward_hooks
 
 
-@pytest.mark.parametrize("mix", [*IN_NETWORK, CutMix()], ids=repr)
+@pytest.mark.parametrize("mix", MIXINGS, ids=repr)
 def test_the_gradient_reaches_the_partner(mix):
     x, target = batch()
     x.requires_grad_()
@@ -195,7 +197,9 @@ def test_a_mixing_that_leaves_labels_alone_takes_any_criterion():
     assert mixed.batch(x).other is None
 
 
-@pytest.mark.parametrize("make", [Mixup, ManifoldMixup, CutMix, lambda a: Remix(COUNTS, a)])
+@pytest.mark.parametrize(
+    "make", [Mixup, ManifoldMixup, CutMix, lambda a: Remix(COUNTS, a), lambda a: ContextRichOversampling(COUNTS, a)]
+)
 @pytest.mark.parametrize("alpha", [0, -1.0, float("nan"), "1"])
 def test_alpha_must_be_positive(make, alpha):
     with pytest.raises(ValueError, match="alpha"):

@@ -56,6 +56,18 @@ def test_runs_of_another_recipe_are_not_mixed_in(store):
         found.joined(other)
 
 
+def test_an_option_that_came_later_makes_no_other_recipe(store):
+    found = records_of(document(), store)
+    before, since = (
+        replace(found, methods={**found.methods, "plain": {"mix": text, "plan": plan}})
+        for text, plan in (("cutmix(alpha=1.0)", {}), ("cutmix(alpha=1.0, share=1.0)", {"accumulate": 1}))
+    )
+    assert before.joined(since).methods["plain"]["mix"] == "cutmix(alpha=1.0, share=1.0)"
+    half = replace(found, methods={**found.methods, "plain": {"mix": "cutmix(alpha=1.0, share=0.5)", "plan": {}}})
+    with pytest.raises(EquipoiseError, match="'plain' with another recipe"):
+        before.joined(half)
+
+
 def test_a_failed_run_is_kept_without_scores(store, tmp_path):
     store.remove("plain1")
     store.put(record_of("plain", 1, state="failed", error="Traceback …\nDiverged: the loss is nan"))
