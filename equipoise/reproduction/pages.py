@@ -16,7 +16,7 @@ from ..core.words import counted
 from ..report.render.words import UNKNOWN, heading, number
 from .judgement import OUTSIDE, STATES, Judgement, judge, new_mean_interval
 from .picture import pictures
-from .published import Paper, read_papers
+from .published import Paper, Point, read_elsewhere, read_papers
 from .records import StudyRecords, read_records
 
 BEGIN, END = "<!-- begin: written by `equipoise tables` -->", "<!-- end: written by `equipoise tables` -->"
@@ -31,6 +31,7 @@ class Results:
 
     papers: Sequence[Paper]
     records: Mapping[str, StudyRecords]
+    elsewhere: Sequence[Point] = ()
 
     def judged(self, paper: Paper) -> list[Judgement]:
         return [judge(cell, self.records.get(cell.study)) for cell in paper.cells]
@@ -47,12 +48,12 @@ class Results:
 
     def pictures(self) -> dict[str, str]:
         """File name -> drawing."""
-        return pictures(self.papers, self.records)
+        return pictures(self.papers, self.records, self.elsewhere)
 
 
 def write_tables(results: Path, published: Path) -> list[Path]:
     """Write `results`/tables from `results`/records, and the index into `results`/README.md; gives the files."""
-    found = Results(read_papers(published), read_records(results / "records"))
+    found = Results(read_papers(published), read_records(results / "records"), read_elsewhere(published))
     folder, readme = results / "tables", results / "README.md"
     folder.mkdir(exist_ok=True)
     texts = {folder / name: text for name, text in found.pages().items()}

@@ -1,5 +1,7 @@
 """The picture of a task: every method recorded on it, with its interval, beside the numbers that papers print.
 
+Numbers of papers that Equipoise is not built on have rows of their own: what is best of five papers need not be best.
+
 A stand-alone SVG, for a README: its colours are its own, and it has a light and a dark form.
 """
 
@@ -14,7 +16,7 @@ from ..analysis import mean_interval
 from ..report.render.svg import Scale, drawing, limits, line, path, tag
 from ..report.render.words import cut, number
 from .judgement import FEWEST
-from .published import Paper
+from .published import Paper, Point
 from .records import StudyRecords
 
 WIDTH, LEFT, RIGHT, ROW, TOP = 900.0, 330.0, 640.0, 24.0, 64.0
@@ -31,20 +33,36 @@ text { fill: #e6e8ec } .muted { fill: #9ba2ae } .grid { stroke: #30343c } .page 
 
 
 @dataclass(frozen=True)
-class Row:
-    """A method of a study: where it comes from, our accuracy in percent with its interval, what the paper prints."""
+class Ours:
+    """The runs of a method here: how many, their mean accuracy in percent, and its interval."""
 
-    method: str
-    source: str | None  # the paper and its table; None for a study of ours
-    epochs: int
     n: int
     mean: float
     low: float
     high: float
+
+
+@dataclass(frozen=True)
+class Row:
+    """A method, where it comes from, what it came to here and what is published of it: one of the two at least."""
+
+    method: str
+    origin: str
+    kind: str  # "paper", "own" or "elsewhere": how it is coloured
+    ours: Ours | None
     printed: float | None
 
+    @property
+    def place(self) -> float:
+        """By what rows are sorted."""
+        place = self.printed if self.ours is None else self.ours.mean
+        assert place is not None, "a row has a number"
+        return place
 
-def pictures(papers: Sequence[Paper], records: Mapping[str, StudyRecords]) -> dict[str, str]:
+
+def pictures(
+    papers: Sequence[Paper], records: Mapping[str, StudyRecords], elsewhere: Sequence[Point] = ()
+) -> dict[str, str]:
     """File name -> SVG, for each imbalanced task of which a published number has been run again."""
     by_task: dict[tuple[str, str, float], list[StudyRecords]] = {}
     for study in records.values():
@@ -53,10 +71,15 @@ def pictures(papers: Sequence[Paper], records: Mapping[str, StudyRecords]) -> di
             by_task.setdefault((task["name"], task["imbalance"], task["ratio"]), []).append(study)
     drawn = {}
     for (name, imbalance, ratio), studies in by_task.items():
-        rows = sorted(rows_of(studies, papers), key=lambda row: -row.mean)
+        rows, file = rows_of(studies, papers), f"{name}_{imbalance}_ratio{ratio:g}"
         if any(row.printed is not None for row in rows):
+            rows += [
+                Row(point.method, point.said, "elsewhere", None, point.accuracies[file])
+                for point in elsewhere
+                if file in point.accuracies
+            ]
             title = f"{name}, {imbalance.replace('_', '-')}, ratio {ratio:g}"
-            drawn[f"{name}_{imbalance}_ratio{ratio:g}.svg"] = picture(title, rows)
+            drawn[f"{file}.svg"] = picture(title, sorted(rows, key=lambda row: -row.place))
     return drawn
 
 
@@ -73,18 +96,19 @@ def rows_of(studies: Iterable[StudyRecords], papers: Iterable[Paper]) -> list[Ro
         for method in study.methods:
             scores = study.shown_scores(method)
             if len(scores) >= FEWEST:
+                ours = Ours(len(scores), sum(scores) / len(scores), *mean_interval(scores))
+                # a study of ours trains as it likes, so that is said
+                own = f"a study of ours, {study.methods[method]['plan']['epochs']} epochs"
                 source, printed = cells.get((study.name, method), (None, None))
-                mean = sum(scores) / len(scores)
-                epochs = study.methods[method]["plan"]["epochs"]
-                rows.append(Row(method, source, epochs, len(scores), mean, *mean_interval(scores), printed))
+                rows.append(Row(method, source or own, "paper" if source else "own", ours, printed))
     return rows
 
 
 def picture(title: str, rows: Sequence[Row]) -> str:
     """Rows from top to bottom as given."""
     bottom = TOP + ROW * len(rows)
-    values = [v for row in rows for v in (row.mean, row.low, row.high, row.printed) if v is not None]
-    x = Scale(*limits(values), LEFT, RIGHT)
+    values = [v for row in rows if row.ours for v in (row.ours.mean, row.ours.low, row.ours.high)]
+    x = Scale(*limits([*values, *(row.printed for row in rows if row.printed is not None)]), LEFT, RIGHT)
     parts = [
         tag("style", Markup(STYLE)),
         tag("rect", class_="page", width="100%", height="100%", rx=8),
@@ -102,11 +126,16 @@ def picture(title: str, rows: Sequence[Row]) -> str:
 
 def _legend() -> list[Markup]:
     return [
-        tag("circle", class_="dot", cx=LEFT + 4, cy=41.0, r=4.5),
-        tag("text", "here, with its 95 % interval", class_="muted", x=LEFT + 14, y=45),
-        _diamond(LEFT + 200, 41.0),
-        tag("text", "as published", class_="muted", x=LEFT + 212, y=45),
+        *_key("paper", LEFT, "a paper's recipe here, 95 % interval"),
+        *_key("own", LEFT + 256, "a recipe of ours"),
+        _diamond(LEFT + 390, 41.0),
+        tag("text", "as published", class_="muted", x=LEFT + 402, y=45),
     ]
+
+
+def _key(kind: str, x: float, said: str) -> list[Markup]:
+    dot = tag("circle", class_="dot", cx=x + 4, cy=41.0, r=4.5)
+    return [tag("g", dot, class_=kind), tag("text", said, class_="muted", x=x + 14, y=45)]
 
 
 def _diamond(x: float, y: float) -> Markup:
@@ -116,21 +145,18 @@ def _diamond(x: float, y: float) -> Markup:
 def _row(row: Row, x: Scale, y: float) -> Markup:
     parts = [
         tag("text", cut(row.method, 26), x=16, y=y + 4.5),
-        tag("text", cut(_origin(row), 40), class_="muted", x=LEFT - 14, y=y + 4.5, text_anchor="end"),
-        tag("path", class_="bar", d=path([(x(row.low), y), (x(row.high), y)])),
-        tag("circle", class_="dot", cx=x(row.mean), cy=y, r=4.5),
+        tag("text", cut(row.origin, 40), class_="muted", x=LEFT - 14, y=y + 4.5, text_anchor="end"),
     ]
+    if row.ours is not None:
+        parts.append(tag("path", class_="bar", d=path([(x(row.ours.low), y), (x(row.ours.high), y)])))
+        parts.append(tag("circle", class_="dot", cx=x(row.ours.mean), cy=y, r=4.5))
     if row.printed is not None:
         parts.append(_diamond(x(row.printed), y))
     parts.append(tag("text", _words(row), class_="muted", x=RIGHT + 16, y=y + 4.5))
-    return tag("g", *parts, class_="paper" if row.source else "own")
-
-
-def _origin(row: Row) -> str:
-    """The paper and its table; a study of ours trains as it likes, so that is said."""
-    return row.source or f"a study of ours, {row.epochs} epochs"
+    return tag("g", *parts, class_=row.kind)
 
 
 def _words(row: Row) -> str:
-    here = f"{number(row.mean)} [{number(row.low)}, {number(row.high)}], n = {row.n}"
-    return here if row.printed is None else f"{here}; published {number(row.printed)}"
+    ours = row.ours
+    here = [f"{number(ours.mean)} [{number(ours.low)}, {number(ours.high)}], n = {ours.n}"] if ours else []
+    return "; ".join([*here, *([f"published {number(row.printed)}"] if row.printed is not None else [])])

@@ -11,6 +11,8 @@ A file is about one paper. Each of its tables says
                       what follows ± is the spread
     [table.differs]   method -> in what our recipe is another one than the paper's; "*" stands for all methods
     [table.unsure]    method -> what is doubtful about the number itself
+
+elsewhere.toml beside them has numbers of other papers on the same tasks, which the pictures show.
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ from ..study import read_toml
 
 GAIN = "gain in "
 METRICS = ("accuracy", "error", "valid_accuracy")
+ELSEWHERE = "elsewhere.toml"
 
 
 @dataclass(frozen=True)
@@ -84,9 +87,34 @@ class Paper:
     cells: tuple[Cell, ...]
 
 
+@dataclass(frozen=True)
+class Point:
+    """A method of a paper that Equipoise is not built on, what is known of its numbers, and those: picture -> %."""
+
+    method: str
+    said: str
+    accuracies: Mapping[str, float]
+
+
+def read_elsewhere(folder: Path) -> list[Point]:
+    """The numbers of other papers, if the folder has any."""
+    file = folder / ELSEWHERE
+    if not file.exists():
+        return []
+    try:
+        return [_point(dict(plain)) for plain in read_toml(file)["point"]]
+    except (KeyError, TypeError, ValueError) as error:
+        raise EquipoiseError(f"{file}: {error}") from None
+
+
+def _point(plain: dict[str, Any]) -> Point:
+    method, said = str(plain.pop("method")), str(plain.pop("said"))
+    return Point(method, said, {name: float(value) for name, value in plain.items()})
+
+
 def read_papers(folder: Path) -> list[Paper]:
     """All papers of a folder, by the names of their files."""
-    files = sorted(folder.glob("*.toml"))
+    files = sorted(file for file in folder.glob("*.toml") if file.name != ELSEWHERE)
     if not files:
         raise EquipoiseError(f"{folder} has no files of published numbers; in a checkout, studies/papers/published has")
     return [read_paper(file) for file in files]

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from equipoise.reproduction.picture import Row, picture, pictures
-from equipoise.reproduction.published import Cell, Paper
+from equipoise.reproduction.picture import Ours, Row, picture, pictures
+from equipoise.reproduction.published import Cell, Paper, Point
 from equipoise.reproduction.records import RunRecord, StudyRecords
 
 TASK = {"name": "cifar10", "imbalance": "long_tailed", "ratio": 100.0}
@@ -57,16 +57,33 @@ def test_without_published_accuracies_there_is_no_picture(task, cells):
     assert not pictures([paper(*cells)], {"first": records("first", {"plain": [0.7, 0.7, 0.8]}, task)})
 
 
+def test_other_papers_stand_where_their_numbers_are():
+    first = records("first", {"plain": [0.70, 0.72, 0.74]})
+    points = [
+        Point("theirs", "their page", {"cifar10_long_tailed_ratio100": 73.5}),
+        Point("of another task", "their page", {"cifar100_long_tailed_ratio100": 50.0}),
+    ]
+    (svg,) = pictures([paper(cell("first", "plain", "29.64"))], {"first": first}, points).values()
+    said = texts(svg)
+    assert said.index("theirs") < said.index("plain") and "of another task" not in said
+    assert "their page" in said and "published 73.5" in said
+
+
 def test_marks_stand_where_the_axis_says():
-    svg = picture("t", [Row("a", None, 9, 3, 70.0, 69.0, 71.0, 80.0), Row("b", None, 9, 3, 80.0, 79.0, 81.0, None)])
+    rows = [
+        Row("a", "here", "paper", Ours(3, 70.0, 69.0, 71.0), 80.0),
+        Row("b", "here", "own", Ours(3, 80.0, 79.0, 81.0), None),
+        Row("c", "there", "elsewhere", None, 70.0),
+    ]
+    svg = picture("t", rows)
     ticks = {text: float(x) for x, text in re.findall(r'<text class="muted" x="([\d.]+)"[^>]*>(\d+)</text>', svg)}
-    dots = [float(x) for x in re.findall(r'class="dot" cx="([\d.]+)"', svg)][1:]  # the first is the legend's
+    dots = [float(x) for x in re.findall(r'class="dot" cx="([\d.]+)"', svg)][2:]  # the first two are the legend's
     assert dots == pytest.approx([ticks["70"], ticks["80"]], abs=0.02)
-    diamond = re.findall(r'class="printed" d="M([\d.]+),', svg)[1]
-    assert float(diamond) == pytest.approx(ticks["80"], abs=0.02)
+    diamonds = [float(x) for x in re.findall(r'class="printed" d="M([\d.]+),', svg)][1:]
+    assert diamonds == pytest.approx([ticks["80"], ticks["70"]], abs=0.02)
 
 
 def test_names_are_text_and_the_repository_has_the_picture():
-    svg = picture("t", [Row("<script>x</script>", None, 9, 3, 1.0, 0.5, 1.5, None)])
+    svg = picture("t", [Row("<script>x</script>", "<b>", "own", Ours(3, 1.0, 0.5, 1.5), None)])
     assert "<script>" not in svg and "&lt;script&gt;" in svg
     assert list((Path(__file__).parents[2] / "docs" / "results" / "tables").glob("*.svg"))

@@ -7,6 +7,7 @@ import pytest
 
 from equipoise.core import EquipoiseError
 from equipoise.reproduction import read_paper, read_papers
+from equipoise.reproduction.published import Point, read_elsewhere
 
 from .conftest import paper_text
 
@@ -78,3 +79,14 @@ def test_mistakes_are_named(tmp_path, old, new, message):
     path.write_text(TABLE.replace(old, new))
     with pytest.raises(EquipoiseError, match=message):
         read_paper(path)
+
+
+def test_numbers_of_other_papers(tmp_path):
+    assert read_elsewhere(tmp_path) == []
+    (tmp_path / "elsewhere.toml").write_text('[[point]]\nmethod = "A"\nsaid = "its page"\ntask_ratio100 = 80\n')
+    assert read_elsewhere(tmp_path) == [Point("A", "its page", {"task_ratio100": 80.0})]
+    (tmp_path / "elsewhere.toml").write_text('[[point]]\nmethod = "A"\n')
+    with pytest.raises(EquipoiseError, match=r"elsewhere\.toml: 'said'"):
+        read_elsewhere(tmp_path)
+    pictures = {path.stem for path in (FOLDER.parents[2] / "docs" / "results" / "tables").glob("*.svg")}
+    assert {name for point in read_elsewhere(FOLDER) for name in point.accuracies} <= pictures
