@@ -1,13 +1,15 @@
-"""Trains studies of the papers for so many seconds, and writes small records of what came out.
+"""Trains the runs of papers' tables on a GPU, for so many seconds, and leaves their records.
 
-    python benchmarks/papers.py --studies class_balanced_table2_cifar10_ratio100 mfw_table5_cifar10_long_tailed \
-        --seeds 5 --seconds 540 --data DIR --out OUT
+    python benchmarks/papers.py --data DIR --out OUT --seconds 540
+    python benchmarks/papers.py --studies class_balanced_table2_cifar10_ratio100 --seeds 5 --data DIR --out OUT
+    python benchmarks/papers.py --missing --data DIR
 
-A study is named by its file in studies/full (or given by its path). Runs that are in docs/results/records or in
-OUT/records.jsonl are not done again, and a run is in OUT/records.jsonl a few seconds after its end, whatever happens to
-this process then; what is under way when the time is up goes on from its checkpoint if the folder --work is still
-there. `equipoise records OUT/records.jsonl` then adds the new runs to docs/results/records, and `equipoise tables`
-makes the tables of them.
+Without --studies it goes through the steps of wanted.toml, beside this file, as far as their data is there. A study is
+named by its file in studies/full (or given by its path). Runs that are in docs/results/records or in OUT/records.jsonl
+are not done again, and a run is in OUT/records.jsonl a few seconds after its end, whatever happens to this process
+then; what is under way when the time is up goes on from its checkpoint if the folder --work is still there. `equipoise
+records OUT/records.jsonl` then adds the new runs to docs/results/records, and `equipoise tables` makes the tables of
+them. --missing trains nothing and says how many images are left to train on.
 
 Studies of one network that follow each other share their packs: on a GPU, runs of the same data, batch size and length
 train side by side, whatever their method, seed and study.
@@ -23,19 +25,23 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import replace
-from functools import partial
+from dataclasses import asdict, dataclass, replace
+from functools import cache, partial
 from itertools import groupby
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from equipoise.core import EquipoiseError
 from equipoise.core.files import write_whole
+from equipoise.data import load_task
 from equipoise.reproduction import RunRecord, read_records, records_of, train_missing
 from equipoise.store import Store
-from equipoise.study import Event, How, Interrupted, OnTerminal, Study, Watch, bound
+from equipoise.study import Event, How, Interrupted, OnTerminal, Study, Watch, bound, read_toml
+from equipoise.train import Recipe, TaskChoice
 
 ROOT = Path(__file__).resolve().parents[1]
+WANTED = Path(__file__).parent / "wanted.toml"
 GRACE = 30.0  # seconds from the request for a clean stop, at the end of an epoch, to the end in any case
 PAUSE = 5.0  # seconds between two writings of the records while runs go on
 
@@ -48,12 +54,79 @@ def study_of(name: str, seeds: int | None) -> Study:
 
 
 def without(study: Study, leave_out: Sequence[str]) -> Study:
-    """What is trained of it now."""
     return replace(study, methods={m: recipe for m, recipe in study.methods.items() if m not in leave_out})
 
 
-def network_of(study: Study) -> str:
-    return study.methods[study.baseline].model
+@dataclass(frozen=True)
+class Step:
+    """Studies to train, with so many seeds (None: as their files say), but for some methods."""
+
+    studies: Sequence[str]
+    seeds: int | None = None
+    leave_out: Sequence[str] = ()
+
+    def read(self) -> list[Study]:
+        return [study_of(name, self.seeds) for name in self.studies]
+
+    def bound(self, store: Store) -> list[Wanted]:
+        """Its studies, tied to their data."""
+        studies = [bound(study, store) for study in self.read()]
+        return [Wanted(study, without(study, self.leave_out)) for study in studies]
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """A study, and what is trained of it now."""
+
+    study: Study
+    now: Study
+
+    @property
+    def network(self) -> str:
+        return self.study.methods[self.study.baseline].model
+
+
+def wanted_now(store: Store) -> list[Wanted]:
+    """The steps of wanted.toml whose data is there; the others are named."""
+    found = []
+    for step in wanted_steps():
+        try:
+            found += step.bound(store)
+        except EquipoiseError as error:
+            print(f"left out: {', '.join(step.studies)}. {error}", flush=True)
+    return found
+
+
+def wanted_steps() -> list[Step]:
+    return [Step(**plain) for plain in read_toml(WANTED)["step"]]
+
+
+def print_missing(wanted: Sequence[Wanted], recorded: Mapping[str, RunRecord]) -> None:
+    """How many trainings each study lacks, and how many images they are; what two lack counts for the first."""
+    seen: set[str] = set()
+    print(f"{'':<50} trainings, million images: in packs      alone")
+    for each in wanted:
+        left = [first_of(recipe) for _, recipe in each.now.recipes() if recipe.key not in recorded]
+        new = {recipe.key: recipe for recipe in left if recipe.key not in seen}
+        seen |= new.keys()
+        packed = sum(images_of(recipe) for recipe in new.values() if recipe.capturable) / 1e6
+        alone = sum(images_of(recipe) for recipe in new.values() if not recipe.capturable) / 1e6
+        print(f"{each.study.name:<50} {len(new):>9} {packed:>25.0f} {alone:>10.0f}")
+
+
+def first_of(recipe: Recipe) -> Recipe:
+    """The training that this one continues or corrects, or itself."""
+    return recipe if recipe.parent is None else first_of(recipe.parent)
+
+
+def images_of(recipe: Recipe) -> int:
+    return training_images(recipe.task) * recipe.plan.epochs * recipe.networks
+
+
+@cache
+def training_images(choice: TaskChoice) -> int:
+    options = {name: value for name, value in asdict(choice).items() if name != "content"}
+    return len(load_task(**options).train)
 
 
 def recorded_runs(*places: Path) -> dict[str, RunRecord]:
@@ -112,8 +185,8 @@ def stopped_after(seconds: float) -> Iterator[None]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--studies", nargs="+", required=True)
-    parser.add_argument("--out", type=Path, required=True, help="folder for records.jsonl")
+    parser.add_argument("--studies", nargs="+", help="default: the steps of wanted.toml")
+    parser.add_argument("--out", type=Path, default=ROOT / "runs" / "records", help="folder for records.jsonl")
     parser.add_argument("--seconds", type=float, default=540.0, help="stop cleanly after so many")
     parser.add_argument("--data", type=Path, help="folder of the data sets; default as EQUIPOISE_DATA says")
     parser.add_argument("--seeds", type=int, help="of each study, from 0; default as its file says")
@@ -122,6 +195,7 @@ def main() -> None:
     parser.add_argument("--device")
     parser.add_argument("--workers", type=int, help="processes side by side, also on a GPU, for runs that go alone")
     parser.add_argument("--fast", action="store_true", help="on a GPU the fastest kernels")
+    parser.add_argument("--missing", action="store_true", help="train nothing, say what is left to do")
     asked, began = parser.parse_args(), time.monotonic()
 
     if asked.data:
@@ -129,14 +203,19 @@ def main() -> None:
     records, store = asked.out / "records.jsonl", Store(asked.work).create()
     recorded = recorded_runs(ROOT / "docs" / "results" / "records", records)
     how = How.on(asked.device, asked.workers, fast=asked.fast)
-    studies = [bound(study_of(name, asked.seeds), store) for name in asked.studies]
-    keep = partial(write_records, studies, store, records, recorded)
+    if asked.studies:
+        wanted = Step(asked.studies, asked.seeds, asked.leave_out).bound(store)
+    else:
+        wanted = wanted_now(store)
+    if asked.missing:
+        return print_missing(wanted, recorded)
+    keep = partial(write_records, [each.study for each in wanted], store, records, recorded)
     listener = Keeping(keep)
     try:
         with stopped_after(asked.seconds - (time.monotonic() - began)):
-            for network, alike in groupby(studies, key=network_of):
+            for network, alike in groupby(wanted, key=lambda each: each.network):
                 print(f"{network}, after {time.monotonic() - began:.0f} seconds", flush=True)
-                train_missing([without(study, asked.leave_out) for study in alike], store, how, listener, recorded)
+                train_missing([each.now for each in alike], store, how, listener, recorded)
     finally:  # also where one of the studies cannot be run: what the others came to is kept
         for name, (done, failed, total) in keep().items():
             print(f"{name}: {done} of {total} runs done, of which {failed} failed")

@@ -15,7 +15,7 @@ from equipoise.study.toml import toml_key, toml_pairs
 
 CIFAR = {"cifar10": (10, 5000), "cifar100": (100, 500)}  # classes, training images of each
 COUNTS = {"long_tailed": long_tailed_counts, "step": step_counts}
-H200_IMAGES_PER_SECOND = 85_400  # ResNet-32, eight runs at a time: docs/performance.md
+H200_IMAGES_PER_SECOND = 225_000  # ResNet-32, the packs of a study: docs/results/engine_h200.md
 
 
 @dataclass(frozen=True)

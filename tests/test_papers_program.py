@@ -1,4 +1,4 @@
-"""`benchmarks/papers.py` keeps what it has trained, whatever happens to it and to its folder."""
+"""`benchmarks/papers.py` keeps what it has trained, whatever happens to it and its folder; what it wants is there."""
 
 import shutil
 import signal
@@ -9,7 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from equipoise.data import load_task
 from equipoise.reproduction import read_records
+
+from .loading import loaded
 
 SCRIPT = Path(__file__).parent.parent / "benchmarks" / "papers.py"
 STUDY = """
@@ -19,6 +22,7 @@ task = {name = "digits", imbalance = "long_tailed", ratio = 20, valid = 0}
 base = {model = "cnn_small", epochs = EPOCHS}
 methods = {plain = {}, focal = {loss = "focal"}}
 """
+PLAIN_TOO = 'plain = {}, adjusted = {posthoc = "logit_adjust"}'
 
 
 def begun(folder, epochs):
@@ -59,3 +63,24 @@ def test_a_folder_that_was_cleared_meanwhile_has_all_in_the_end(tmp_path):
     assert sorted((run.method, run.seed) for run in runs_in(tmp_path)) == [
         (method, seed) for method in ("focal", "plain") for seed in range(3)
     ]
+
+
+def test_what_is_wanted_are_methods_of_studies():
+    steps = loaded(SCRIPT).wanted_steps()
+    named = {name for step in steps for name in step.leave_out}
+    trained = [(study.name, method) for step in steps for study in step.read() for method in study.methods]
+    assert named <= {method for _, method in trained} and len(set(trained)) > 50
+
+
+def test_what_is_missing_is_counted_by_images(tmp_path, monkeypatch, capsys):
+    (tmp_path / "small.toml").write_text(STUDY.replace("EPOCHS", "4").replace("plain = {}", PLAIN_TOO))
+    asked = ["--studies", str(tmp_path / "small.toml"), "--work", str(tmp_path / "work"), "--missing"]
+    monkeypatch.setattr(sys, "argv", [str(SCRIPT), *asked])
+    papers = loaded(SCRIPT)
+    papers.main()
+    told = capsys.readouterr().out.splitlines()[-1].split()
+    # two trainings, which the correction shares, of three seeds; 1e6 images would be 1
+    assert told == ["small", "6", "0", "0"]
+    (recipe,) = {r for _, r in papers.study_of(str(tmp_path / "small.toml"), 1).recipes() if r.loss.startswith("focal")}
+    images = len(load_task("digits", imbalance="long_tailed", ratio=20, valid=0).train)
+    assert papers.images_of(recipe) == 4 * images
