@@ -20,11 +20,11 @@ from statistics import mean
 from typing import Any
 
 import torch
-from combination import HELD_OUT, tasks
+from combination import HELD_OUT, tasks, trained
 
 from equipoise.analysis import mean_interval
 from equipoise.study import PRESETS
-from equipoise.train import Fitting, Recipe, Run, choose_convolutions, fit_pack
+from equipoise.train import Recipe, Run, choose_convolutions
 
 STEPS, COSINE = (
     PRESETS[f"training: {training} CIFAR"].options | {"precision": "bf16", "epochs": 200}
@@ -70,7 +70,7 @@ def main() -> None:
     names = [(name, seed) for name in rows(asked.task) for seed in range(asked.seeds)]
     recipes = [Recipe.make({**rows(asked.task)[name], **shorter}, choice, seed) for name, seed in names]
     runs = [Run(recipe, data[recipe.seed], device) for recipe in recipes]
-    curves = fit_pack([Fitting(run, accuracy) for run in runs])
+    curves = trained(runs, accuracy)
     found: dict[str, list[list[float]]] = {}
     for (name, _), curve in zip(names, curves, strict=True):
         found.setdefault(name, []).append(curve["valid_accuracy"])

@@ -19,7 +19,9 @@ import json
 import os
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from statistics import mean
 from typing import Any
@@ -33,7 +35,8 @@ from equipoise.data import Split, Task, load_task
 from equipoise.data.split import split_by_class
 from equipoise.imbalance import logit_adjustment
 from equipoise.study import PRESETS
-from equipoise.train import Fitting, Recipe, Run, choose_convolutions, fit_pack
+from equipoise.train import Diverged, Fitting, Recipe, Run, choose_convolutions, fit_one, fit_pack
+from equipoise.train.fit import Curves, Evaluate
 from equipoise.train.predict import predict_logits
 
 HELD_OUT = 0.1  # of every class
@@ -93,6 +96,24 @@ def tasks(choice: dict[str, Any], seed: int, device: torch.device) -> tuple[Task
     return replace(task, valid=nothing).to(device), judged_by.to(device)
 
 
+def trained(runs: Sequence[Run], evaluate: Evaluate = lambda logits, labels: {}) -> list[Curves]:
+    """Their curves: trained side by side on a GPU, one after the other elsewhere."""
+    began = time.monotonic()
+
+    def tell(member: int, epoch: int, curves: Curves) -> None:
+        if not member and epoch % 10 == 0:
+            print(f"epoch {epoch} after {time.monotonic() - began:.0f} s", file=sys.stderr, flush=True)
+
+    fittings = [Fitting(run, evaluate) for run in runs]
+    if runs[0].device.type != "cuda":
+        return [fit_one(fitting, on_epoch=partial(tell, i)) for i, fitting in enumerate(fittings)]
+    ended = fit_pack(fittings, on_epoch=tell)
+    for curves in ended:
+        if isinstance(curves, Diverged):
+            raise curves
+    return ended  # type: ignore[return-value]
+
+
 def found_of(names: list[tuple[str, int]], choice: dict[str, Any], epochs: int, device: torch.device) -> list[Judged]:
     """Train each combination with its seed, all together."""
     data = {seed: tasks(choice, seed, device) for seed in {seed for _, seed in names}}
@@ -100,13 +121,7 @@ def found_of(names: list[tuple[str, int]], choice: dict[str, Any], epochs: int, 
     for name, seed in names:
         recipe = Recipe.make({**BASE, "epochs": epochs, **COMBINATIONS[name]}, choice, seed)
         runs.append(Run(recipe, data[seed][0], device))
-    began = time.monotonic()
-
-    def tell(member: int, epoch: int, curves: Any) -> None:
-        if not member and epoch % 10 == 0:
-            print(f"epoch {epoch} after {time.monotonic() - began:.0f} s", file=sys.stderr, flush=True)
-
-    fit_pack([Fitting(run, lambda logits, labels: {}) for run in runs], on_epoch=tell)
+    trained(runs)
     return [
         Judged(predict_logits(run, judged_by).cpu(), judged_by.labels.cpu(), task.class_counts.cpu())
         for (_, seed), run in zip(names, runs, strict=True)
