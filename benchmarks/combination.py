@@ -46,6 +46,7 @@ BASE = {**TRAINING, "precision": "bf16", "loss": "balanced_softmax"}
 HALF, COSINE = {"mix": "cutmix(share=0.5)"}, {"head": "cosine(tau=0.05)"}
 TWO, THREE = ({"procedure": f"mutual(networks={networks})"} for networks in (2, 3))
 LATE = {"weighting": "effective_number(beta=0.9999, start=0.8, normalize='batch')"}
+CUTOUT = {"augment": "autoaugment(policy='cifar10', cutout=16)"}
 COMBINATIONS: dict[str, dict[str, Any]] = {
     "CutMix": {"mix": "cutmix"},
     "CutMix, two networks": {"mix": "cutmix", **TWO},
@@ -62,6 +63,9 @@ COMBINATIONS: dict[str, dict[str, Any]] = {
     "oversampling CutMix": {"mix": "cmo"},
     "oversampling CutMix, two networks": {"mix": "cmo", **TWO},
     "no mixing": {},
+    "Cutout": CUTOUT,
+    "Cutout, two networks": {**CUTOUT, **TWO},
+    "Cutout, half CutMix, two networks": {**CUTOUT, **HALF, **TWO},
 }
 
 

@@ -10,6 +10,7 @@ TEXTS = [
     "rotation(degrees=180.0, flip=False)",
     "resized_crop(area=(0.5, 0.5), size=(9, 7), mode='bicubic')",
     "autoaugment(policy='imagenet', pad=0, area=(0.1, 1.0))",
+    "autoaugment(cutout=6)",
 ]
 SHAPES = [(6, 3, 32, 32), (1, 3, 32, 32), (5, 1, 8, 8), (1, 1, 8, 8), (3, 3, 20, 13), (2, 1, 1, 1), (0, 3, 8, 8)]
 every = pytest.mark.parametrize("text", TEXTS)

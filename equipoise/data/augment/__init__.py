@@ -4,6 +4,7 @@ from ._base import Augment, NoAugment
 from .autoaugment import AutoAugment, autoaugment
 from .crop_flip import CropFlip, crop_flip
 from .crops import Crops, augmented, crops_of
+from .cutout import cutout
 from .inputs import centre_crop, normalize, resize
 from .resized_crop import ResizedCrop, resized_crop
 from .rotation import Rotation, rotate
@@ -21,6 +22,7 @@ __all__ = [
     "centre_crop",
     "crop_flip",
     "crops_of",
+    "cutout",
     "normalize",
     "resize",
     "resized_crop",

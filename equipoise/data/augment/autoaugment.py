@@ -12,6 +12,7 @@ from ._base import LARGEST_IMAGE, Augment, check_images, check_switch
 from ._on_gpu import operated_and_moved, suits
 from ._operations import OPERATIONS, operate
 from .crop_flip import draw_moves, moved
+from .cutout import cutout
 from .resized_crop import Range, ResizedCrop, check_range
 
 # Sub-policies: two operations each, with the probability and the level of each. From the paper's appendix.
@@ -118,7 +119,7 @@ def operated(images: Tensor, operation: Tensor, strength: Tensor) -> Tensor:
     return images
 
 
-@register("autoaugment", kind="augment", year=2018, arxiv="1805.09501")
+@register("autoaugment", kind="augment", year=2018, arxiv="1805.09501", later=("cutout",))
 class AutoAugment(Augment):
     r"""Changes each image's colours and geometry by two operations of a searched policy, then shifts and mirrors it.
 
@@ -133,9 +134,11 @@ class AutoAugment(Augment):
         area: where given, a box with this share of the image (smallest, largest) is cut out and scaled before, as by
             `resized_crop`. For ImageNet, (0.1, 1.0) together with pad=0.
         flip: whether to mirror half of the images; off for digits and letters, which a mirror changes.
+        cutout: side in pixels of a square hole that each image gets at the end (Cutout); 16 in the paper for CIFAR, 0
+            for none.
 
-    Differs from the paper: no Cutout after it. Strengths are those of the authors' code (level / 10 of the way
-    through the range in the paper's table), except that Posterize keeps 8 − 0.4 · level bits, rounded up: the table
+    Differs from the paper: no Cutout unless you ask for it. Strengths are those of the authors' code (level / 10 of the
+    way through the range in the paper's table), except that Posterize keeps 8 − 0.4 · level bits, rounded up: the table
     says 4 to 8, the code keeps four fewer. The code's translations, of level pixels in 32, grow with the image; the
     paper has up to 150 in 331. Their code has 95 sub-policies for CIFAR-10, the paper the 25 used here. They fill
     with the mean colour, here it is grey, 128. Like theirs, geometric operations take the nearest pixel.
@@ -144,16 +147,19 @@ class AutoAugment(Augment):
         >>> AutoAugment()(torch.zeros(128, 3, 32, 32, dtype=torch.uint8)).shape
         torch.Size([128, 3, 32, 32])
         >>> AutoAugment("imagenet", pad=0, area=(0.1, 1.0))
-        AutoAugment(policy='imagenet', pad=0, area=(0.1, 1.0), flip=True)
+        AutoAugment(policy='imagenet', pad=0, area=(0.1, 1.0), flip=True, cutout=0)
 
     Reference: Cubuk, Zoph, Mané, Vasudevan, Le. AutoAugment: Learning Augmentation Strategies from Data. CVPR 2019.
     """
 
-    def __init__(self, policy: str = "cifar10", pad: int = 4, area: Range | None = None, flip: bool = True) -> None:
+    def __init__(
+        self, policy: str = "cifar10", pad: int = 4, area: Range | None = None, flip: bool = True, cutout: int = 0
+    ) -> None:
         self.policy = checks.one_of("policy", policy, tuple(POLICIES))
         self.pad = checks.whole("pad", pad, 0, LARGEST_IMAGE)
         self.area = None if area is None else check_range("area", area, 1.0)
         self.flip = check_switch("flip", flip)
+        self.cutout = checks.whole("cutout", cutout, 0, LARGEST_IMAGE)
 
     def __call__(self, images: Tensor, generator: torch.Generator | None = None) -> Tensor:
         check_images("AutoAugment", images)
@@ -174,5 +180,7 @@ class AutoAugment(Augment):
         operation, strength = draw_operations(n, self.policy, device, generator)
         corner, mirrored = draw_moves(n, self.pad, self.flip, device, generator)
         if suits(images, strength):
-            return operated_and_moved(images, operation, strength, self.pad, corner, mirrored)
-        return moved(operated(images, operation, strength), self.pad, corner, mirrored)
+            images = operated_and_moved(images, operation, strength, self.pad, corner, mirrored)
+        else:
+            images = moved(operated(images, operation, strength), self.pad, corner, mirrored)
+        return cutout(images, self.cutout, generator=generator) if self.cutout else images
