@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 
-from ..analysis import mean_interval
+from ..analysis import MethodResult, Verdict, compare, mean_interval
 from ..core import EquipoiseError
 from ..core.files import write_whole
 from ..core.words import counted
+from ..report.render import words
 from ..report.render.words import UNKNOWN, heading, number
 from .judgement import OUTSIDE, STATES, Judgement, judge, new_mean_interval
 from .picture import pictures
@@ -203,19 +204,46 @@ def _first(records: StudyRecords) -> str:
 
 
 def recorded_page(studies: Iterable[StudyRecords]) -> str:
-    """Studies of ours: each method's mean with its interval, and where one more run would fall."""
-    parts = ["# Recorded studies that are no paper's", f"{MADE} `equipoise verify STUDY/METHOD` trains one again."]
+    """Studies of ours: each method's mean, whether it differs from the baseline, and where one more run would fall."""
+    parts = [
+        "# Recorded studies that are no paper's",
+        f"{MADE} `equipoise verify STUDY/METHOD` trains one again.",
+        "Δ is the mean difference to the baseline over the seeds that both have, p that of the sign-flip test after Holm's "
+        "correction; what is separable at 5 % is called better or worse, on these test images. Whether all were trained "
+        "long enough, which `equipoise run` tries out, is not asked here.",
+    ]
     for study in studies:
-        lines = ["| method | here | 95 % interval | n | one more run would lie in |", "|---|---:|---:|---:|---:|"]
-        lines += [_recorded_row(study, method) for method in study.methods]
+        ranked = [method for method in verdict_of(study).methods if method.n]
+        title = ["method", "here", "95 % interval", "n", f"Δ to {study.baseline}", "p", "", "one more run would lie in"]
+        lines = [f"| {' | '.join(title)} |", "|---|---:|---:|---:|---:|---:|---|---:|"]
+        lines += [_recorded_row(study, method) for method in ranked]
+        left = study.methods.keys() - {method.name for method in ranked}
+        not_run = [f"Not run: {'; '.join(name for name in study.methods if name in left)}."] if left else []
         measured = f"{study.question} {heading(study.metric)}, of test images."
-        parts += [f"## `{study.name}`", measured, "\n".join(lines), provenance(study)]
+        parts += [f"## `{study.name}`", measured, "\n".join(lines), *not_run, provenance(study)]
     return "\n\n".join(parts) + "\n"
 
 
-def _recorded_row(study: StudyRecords, method: str) -> str:
-    scores = study.shown_scores(method)
-    if not scores:
-        return f"| {method} | {UNKNOWN} | {UNKNOWN} | 0 | {UNKNOWN} |"
-    mean, known, new = sum(scores) / len(scores), mean_interval(scores), new_mean_interval(scores, runs=1)
-    return f"| {method} | {number(mean)} | {interval(*known)} | {len(scores)} | {interval(*new)} |"
+def verdict_of(study: StudyRecords) -> Verdict:
+    """The study's methods against its baseline, paired by seed."""
+    scores = {method: study.scores(method, study.metric) for method in study.methods}
+    seeds = sorted({seed for of_method in scores.values() for seed in of_method})
+    paired = {method: [found.get(seed, math.nan) for seed in seeds] for method, found in scores.items()}
+    return compare(paired, study.baseline, metric=study.metric)
+
+
+def _recorded_row(study: StudyRecords, found: MethodResult) -> str:
+    shown, metric = study.shown_scores(found.name), study.metric
+    known = math.isfinite(found.difference)
+    between = f" {words.interval(found.diff_low, found.diff_high, metric, sign=True)}" if known else ""
+    cells = [
+        found.name,
+        words.value(found.mean, metric),
+        interval(*mean_interval(shown)),
+        str(found.n),
+        f"{words.value(found.difference, metric, sign=True)}{between}",
+        words.p_value(found.p_holm),
+        found.standing,
+        interval(*new_mean_interval(shown, runs=1)),
+    ]
+    return f"| {' | '.join(cells)} |"

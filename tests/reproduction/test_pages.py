@@ -1,13 +1,14 @@
 """The pages: those of the repository are what the records give, and what a page says of a few runs."""
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from equipoise.core import EquipoiseError
-from equipoise.reproduction import keep_records, records_of, write_tables
-from equipoise.reproduction.pages import BEGIN, END
+from equipoise.reproduction import RunRecord, StudyRecords, keep_records, records_of, write_tables
+from equipoise.reproduction.pages import BEGIN, END, recorded_page
 
 from .conftest import document, paper_text
 
@@ -70,8 +71,29 @@ def test_the_index_begins_with_what_did_not_reproduce(written):
 def test_studies_of_no_paper_have_a_page(written):
     page = written["tables/recorded.md"]
     assert "## `ours`" in page and "`small`" not in page
-    # ± 4.303 · 10 / sqrt(3) = 24.8
-    assert "| plain | 70.0 | [45.2, 94.8] | 3 | [20.3, 119.7] |" in page
+    # ± 4.303 · 10 / sqrt(3) = 24.8; differences 30, 20, 10: 20 ± 24.8, of 8 patterns of signs two are as extreme
+    assert "| plain | 70.0 | [45.2, 94.8] | 3 | – | – | baseline | [20.3, 119.7] |" in page
+    assert "| focal | 90.0 | [90.0, 90.0] | 3 | +20.0 [−4.8, +44.8] | 0.25 | not separable | [90.0, 90.0] |" in page
+    assert page.index("| focal |") < page.index("| plain |")
+
+
+def test_what_is_separable_is_said_and_what_was_not_run_too():
+    def runs(method, scores):
+        return [
+            RunRecord(method, seed, f"{method}{seed}", "", {"accuracy": score}, 1, 1.0, "2026-01-01", "cpu", {})
+            for seed, score in enumerate(scores)
+        ]
+
+    methods = {name: {"plan": {"epochs": 9}} for name in ("plain", "better", "later", "alone")}
+    plain, better = [0.70, 0.71, 0.69, 0.70, 0.72, 0.71], [0.73, 0.75, 0.71, 0.74, 0.73, 0.74]
+    done = [*runs("plain", plain), *runs("better", better)]
+    study = StudyRecords("ours", "What is better?", "plain", "accuracy", methods, tuple(done))
+    page = recorded_page([study])
+    # all six differences point one way: p = 2 / 64
+    assert "| better | 73.3 |" in page and "| 0.031 | better |" in page
+    assert "Not run: later; alone." in page
+    without_baseline = replace(study, runs=tuple(runs("better", better)))
+    assert "| better | 73.3 | [71.9, 74.8] | 6 | – | – | no data |" in recorded_page([without_baseline])
 
 
 def test_a_readme_without_a_place_for_the_index_is_refused(written, tmp_path):
