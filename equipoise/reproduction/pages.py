@@ -208,9 +208,9 @@ def recorded_page(studies: Iterable[StudyRecords]) -> str:
     parts = [
         "# Recorded studies that are no paper's",
         f"{MADE} `equipoise verify STUDY/METHOD` trains one again.",
-        "Δ is the mean difference to the baseline over the seeds that both have, p that of the sign-flip test after Holm's "
-        "correction; what is separable at 5 % is called better or worse, on these test images. Whether all were trained "
-        "long enough, which `equipoise run` tries out, is not asked here.",
+        "Δ is the mean difference to the baseline over the seeds that both have, p that of the sign-flip test after "
+        "Holm's correction; what is separable at 5 % is called better or worse, on these test images. Whether all were "
+        "trained long enough, which `equipoise run` tries out, is not asked here.",
     ]
     for study in studies:
         ranked = [method for method in verdict_of(study).methods if method.n]
