@@ -1,6 +1,6 @@
 """By how much a number grows where the best epoch is reported instead of the last.
 
-    python benchmarks/best_epoch.py cifar10 --data DIR --out OUT                  # an H200 takes four minutes
+    python benchmarks/best_epoch.py cifar10 --data DIR --out OUT
 
 Public code for long-tailed data keeps the epoch that is best on the test images, and papers built on it mostly do not
 say whether they report that one. Here a tenth of every class is held out of the training set before it is made

@@ -1,6 +1,6 @@
 """Which combination of loss, mixing, head and company is best on a long-tailed CIFAR, judged without its test set.
 
-    python benchmarks/combination.py cifar100 --data DIR --out OUT                # an H200 takes seven minutes
+    python benchmarks/combination.py cifar100 --data DIR --out OUT
 
 A long-tailed set has few images of its rare classes to hold out, and with those the tuner's choice is mostly chance
 (studies/full/combination_cifar10.toml: the seeds of one recipe differ by 2 to 4 points, the recipes by 1). So here a
@@ -82,13 +82,11 @@ class Judged:
 
     def groups(self, tau: float) -> list[float]:
         """Accuracy of the classes with many, a medium number of and few training images."""
-        return [100 * float(of_group) for of_group in group_accuracy(*self._all(tau)).values()]
+        found = group_accuracy(self._said(tau), self.labels, self.class_counts)
+        return [100 * float(of_group) for of_group in found.values()]
 
     def _said(self, tau: float) -> Tensor:
         return logit_adjustment(self.logits, self.class_counts, tau).argmax(1)
-
-    def _all(self, tau: float) -> tuple[Tensor, Tensor, Tensor]:
-        return self._said(tau), self.labels, self.class_counts
 
 
 def tasks(choice: dict[str, Any], seed: int, device: torch.device) -> tuple[Task, Split]:
