@@ -87,13 +87,14 @@ class Wanted:
 
 
 def wanted_now(store: Store) -> list[Wanted]:
-    """The steps of wanted.toml whose data is there; the others are named."""
+    """The studies of wanted.toml whose data is there; the others are named."""
     found = []
     for step in wanted_steps():
-        try:
-            found += step.bound(store)
-        except EquipoiseError as error:
-            print(f"left out: {', '.join(step.studies)}. {error}", flush=True)
+        for name in step.studies:
+            try:
+                found += replace(step, studies=[name]).bound(store)
+            except EquipoiseError as error:
+                print(f"left out: {name}. {error}", flush=True)
     return found
 
 
