@@ -223,7 +223,11 @@ def _stronger_augmentation() -> StudyFile:
             "SEQL": Row({"preset": "SEQL", **augment}, "43.4"),
             "MFW w/ DRW": Row(mfw, "47.8"),
         },
-        ("the paper does not say which of its two methods has this number", *READING),
+        (
+            "the paper does not say which of its two methods has this number",
+            "that equalization loss has Cutout behind AutoAugment was not read in its paper",
+            *READING,
+        ),
     )
 
 
