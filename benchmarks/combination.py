@@ -43,7 +43,8 @@ HELD_OUT = 0.1  # of every class
 TAUS = tuple(tenths / 10 for tenths in range(-5, 16))  # of the log prior, taken out after training
 TRAINING = PRESETS["training: equipoise_long_tail CIFAR"].options
 BASE = {**TRAINING, "precision": "bf16", "loss": "balanced_softmax"}
-HALF, COSINE = {"mix": "cutmix(share=0.5)"}, {"head": "cosine(tau=0.05)"}
+HALF, EARLY = {"mix": "cutmix(share=0.5)"}, {"mix": "cutmix(stop=0.75)"}
+COSINE = {"head": "cosine(tau=0.05)"}
 TWO, THREE = ({"procedure": f"mutual(networks={networks})"} for networks in (2, 3))
 LATE = {"weighting": "effective_number(beta=0.9999, start=0.8, normalize='batch')"}
 CUTOUT = {"augment": "autoaugment(policy='cifar10', cutout=16)"}
@@ -62,9 +63,13 @@ COMBINATIONS: dict[str, dict[str, Any]] = {
     "cosine head, half CutMix, two networks": {**HALF, **COSINE, **TWO},
     "oversampling CutMix": {"mix": "cmo"},
     "oversampling CutMix, two networks": {"mix": "cmo", **TWO},
+    "CutMix till three quarters, two networks": {**EARLY, **TWO},
+    "oversampling CutMix till three quarters, two networks": {"mix": "cmo(stop=0.75)", **TWO},
     "no mixing": {},
     "Cutout": CUTOUT,
     "Cutout, two networks": {**CUTOUT, **TWO},
+    "Cutout, two networks, decay 1e-3": {**CUTOUT, **TWO, "weight_decay": 1e-3},
+    "cosine head, Cutout, two networks": {**CUTOUT, **COSINE, **TWO},
     "Cutout, half CutMix, two networks": {**CUTOUT, **HALF, **TWO},
 }
 
@@ -165,7 +170,7 @@ def main() -> None:
     (asked.out / f"combination_{asked.task}.json").write_text(json.dumps(kept, indent=2))
     images = len(judged[0].labels)
     print(f"{asked.epochs} epochs, {time.monotonic() - began:.0f} s; accuracy on {images:,} held-out images of train:")
-    print(f"    {'':<42} {'as it is':>8}   many, medium, few     {'τ':>4} {'adjusted':>8}   many, medium, few")
+    print(f"    {'':<54} {'as it is':>8}   many, medium, few     {'τ':>4} {'adjusted':>8}   many, medium, few")
     for name, one in sorted(found.items(), key=lambda item: -mean(item[1]["adjusted"])):
         plain, adjusted = (
             ", ".join(f"{share:4.1f}" for share in one[f"{which} groups"]) for which in ("plain", "adjusted")
@@ -174,7 +179,7 @@ def main() -> None:
             f"{mean(one['plain']):8.2f}   {plain}",
             f"{one['tau']:8.1f} {mean(one['adjusted']):8.2f}   {adjusted}",
         )
-        print(f"    {name:<42} {'   '.join(numbers)}")
+        print(f"    {name:<54} {'   '.join(numbers)}")
 
 
 if __name__ == "__main__":

@@ -73,11 +73,15 @@ class Mix(nn.Module):
     """Mixes samples of a batch. A subclass writes `plan` and, where it is not a weighted sum, `blend`.
 
     `site` names the part of the network after which it acts ("input", "stem", "stage1", …). `generator` is where
-    random numbers come from; None means PyTorch's global one.
+    random numbers come from; None means PyTorch's global one. Where `stop` is below 1 nothing is mixed once `progress`,
+    the share of training that is done, has come to it; our trainer sets `progress` at every step, in a loop of your own
+    you do.
     """
 
     site: str = "input"
     generator: torch.Generator | None = None
+    stop: float = 1.0
+    progress: Tensor | float = 0.0
 
     def plan(self, target: Tensor) -> MixPlan:
         """target (N,) -> who is mixed with whom, and how much."""

@@ -27,6 +27,7 @@ def weighed_partner(weights: Tensor, generator: torch.Generator | None = None) -
         "power": {"values": (0.5, 1.0, 1.5), "low": 0.0},
     },
     examples=({}, {"share": 1.0, "power": 0.5}),
+    later=("stop",),
 )
 class ContextRichOversampling(CutMix):
     r"""CutMix whose boxes come from rare classes more often: their images appear before many backgrounds.
@@ -41,6 +42,7 @@ class ContextRichOversampling(CutMix):
         alpha: of the Beta distribution; 1 as in the paper.
         share: of the images that are given a box; 0.5 as in the released code.
         power: r; 1 as in the paper: each class is drawn about equally often. With 0 each image is.
+        stop: the share of training after which all images stay whole, as in `cutmix`.
 
     Differs from the paper: j is drawn from the batch, where the paper draws it from all training images, so that the
     rare images of a batch appear in many of its others; every sample has its own box; and the released code leaves out
@@ -57,8 +59,10 @@ class ContextRichOversampling(CutMix):
 
     weights: Tensor
 
-    def __init__(self, class_counts: checks.Counts, alpha: float = 1.0, share: float = 0.5, power: float = 1.0) -> None:
-        super().__init__(alpha, share)
+    def __init__(
+        self, class_counts: checks.Counts, alpha: float = 1.0, share: float = 0.5, power: float = 1.0, stop: float = 1.0
+    ) -> None:
+        super().__init__(alpha, share, stop)
         counts = checks.counts(class_counts)
         self.power = checks.at_least("power", power, 0)
         # relative to the largest class, so that no power of a large count underflows; an empty one is never drawn

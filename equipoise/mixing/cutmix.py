@@ -33,8 +33,8 @@ def _inside(centre: Tensor, half: Tensor, size: int) -> Tensor:
     year=2019,
     arxiv="1905.04899",
     space={"alpha": {"values": (0.5, 1.0, 2.0), "scale": "log"}},
-    examples=({}, {"share": 0.5}),
-    later=("share",),
+    examples=({}, {"share": 0.5}, {"stop": 0.5}),
+    later=("share", "stop"),
 )
 class CutMix(Mix):
     r"""Replaces a box of each image by the same box of another; labels are shared by area.
@@ -49,6 +49,8 @@ class CutMix(Mix):
         alpha: of the Beta distribution; 1 as in the paper.
         share: of the images that are cut, drawn anew for each; the others stay whole. The paper has 0.5 on CIFAR and 1
             on ImageNet.
+        stop: the share of training after which all images stay whole; 1 as in the paper. In a loop of your own, set
+            ``mix.progress`` to the share that is done.
 
     Differs from the paper: it draws one box for the batch, and whether the batch is cut at all; here every sample has
     its own.
@@ -63,10 +65,11 @@ class CutMix(Mix):
     Localizable Features. ICCV 2019.
     """
 
-    def __init__(self, alpha: float = 1.0, share: float = 1.0) -> None:
+    def __init__(self, alpha: float = 1.0, share: float = 1.0, stop: float = 1.0) -> None:
         super().__init__()
         self.alpha = checks.above("alpha", alpha, 0)
         self.share = checks.between("share", share, 0, 1)
+        self.stop = checks.between("stop", stop, 0, 1)
 
     def forward(self, x: Tensor, target: Tensor) -> Mixed:
         if not self.training:
@@ -85,9 +88,10 @@ class CutMix(Mix):
 
     def _of_those_cut(self, left: Tensor) -> Tensor:
         """What is left of each image (N,), which is all of it for those that are not cut."""
-        if self.share == 1:
+        if self.share == self.stop == 1:
             return left
-        whole = torch.rand(len(left), dtype=left.dtype, device=left.device, generator=self.generator) >= self.share
+        share = self.share * (torch.as_tensor(self.progress, device=left.device) < self.stop)
+        whole = torch.rand(len(left), dtype=left.dtype, device=left.device, generator=self.generator) >= share
         return left.masked_fill(whole, 1.0)
 
     def at(self, module: nn.Module, target: Tensor) -> NoReturn:

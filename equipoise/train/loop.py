@@ -226,6 +226,8 @@ class Run:
         """The batch as the network and the objective see it; where a stage is mixed, `mix_plan` says how."""
         if self.mix is None:
             return batch
+        if self.mix.stop < 1:
+            self.mix.progress = self.progress
         if self.mix.site == "input":
             mixed = self.mix(batch.inputs, batch.target)
             return mixed.batch(mixed.inputs)

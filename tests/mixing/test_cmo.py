@@ -82,7 +82,7 @@ def test_not_while_evaluating():
 def test_text_and_errors():
     mix = Spec.parse("cmo(power=0.5)").build("mix", class_counts=torch.tensor([3, 1]))
     assert isinstance(mix, CutMix)
-    assert repr(mix) == "ContextRichOversampling(class_counts=[3, 1], alpha=1.0, share=0.5, power=0.5)"
+    assert repr(mix) == "ContextRichOversampling(class_counts=[3, 1], alpha=1.0, share=0.5, power=0.5, stop=1.0)"
     with pytest.raises(ValueError, match="power must be at least 0"):
         ContextRichOversampling([3, 1], power=-1.0)
     with pytest.raises(ValueError, match="no class has any image"):

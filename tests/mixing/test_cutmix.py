@@ -70,6 +70,17 @@ def test_a_share_of_the_images_is_cut():
     assert torch.equal(untouched.inputs, x) and bool((untouched.label_lam == 1).all())
 
 
+@pytest.mark.parametrize("share", [1.0, 0.5])
+def test_after_its_stop_no_image_is_cut(share):
+    x, target = torch.randn(64, 3, 8, 8), torch.arange(64)
+    mix = CutMix(share=share, stop=0.75)
+    for progress, cuts in [(0.0, True), (0.74, True), (0.75, False), (1.0, False)]:
+        for told in (progress, torch.tensor(progress, dtype=torch.float64)):
+            mix.progress = told
+            mixed = mix(x, target)
+            assert torch.equal(mixed.inputs, x) is not cuts and bool((mixed.label_lam == 1).all()) is not cuts
+
+
 def test_where_all_are_cut_no_number_more_is_drawn():
     """So that runs recorded before there was a share come out again."""
     x, target = torch.randn(6, 3, 8, 8), torch.arange(6)
@@ -82,9 +93,11 @@ def test_where_all_are_cut_no_number_more_is_drawn():
 
 def test_text_and_errors():
     mix = Spec.parse("cutmix").build("mix")
-    assert repr(mix) == "CutMix(alpha=1.0, share=1.0)" and mix.site == "input"
+    assert repr(mix) == "CutMix(alpha=1.0, share=1.0, stop=1.0)" and mix.site == "input"
     with pytest.raises(ValueError, match="share must lie between 0 and 1"):
         CutMix(share=1.5)
+    with pytest.raises(ValueError, match="stop must lie between 0 and 1"):
+        CutMix(stop=-0.5)
     with pytest.raises(ValueError, match="images of shape"):
         mix(torch.randn(4, 3), torch.zeros(4, dtype=torch.long))
     with pytest.raises(ValueError, match=r"call it on them"), mix.at(nn.Linear(2, 2), torch.tensor([0])):

@@ -25,6 +25,7 @@ METHODS = [
     {"weighting": "bias", "norm": "batch_group"},
     {"norm": "group(groups=4)", "nesterov": True, "affine_towards": 1},
     {"mix": "cmo", "loss": "balanced_softmax"},
+    {"mix": "cutmix(share=0.7, stop=0.5)"},
     {"procedure": "mutual(networks=2)", "mix": "mfw(site='stage1')"},
     {"procedure": "mutual(networks=3, weight=2.0)", "mix": "cutmix", "ema": 0.9, "loss": "balanced_softmax"},
 ]

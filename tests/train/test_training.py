@@ -261,6 +261,16 @@ def test_training_learns_and_repeats_itself_exactly():
     assert test["features"].dtype == np.float16 and len(test["features"]) == len(test["labels"])
 
 
+@pytest.mark.parametrize("procedure", [None, "mutual"])
+def test_a_mixing_stops_when_it_is_to(procedure):
+    run, seen = make_run({"mix": "cutmix(stop=0.5)", "epochs": 4, "procedure": procedure}), []
+    run.mix.register_forward_hook(lambda mix, args, mixed: seen.append(bool((mixed.label_lam < 1).any())))
+    for number in range(4):
+        run.epoch(number)
+    steps = len(seen) // 4
+    assert seen == [True] * (2 * steps) + [False] * (2 * steps)
+
+
 def test_adding_a_mixing_changes_neither_weights_nor_order():
     plain, mixed = make_run(), make_run({"mix": "mfw"})
     for a, b in zip(plain.network.parameters(), mixed.network.parameters(), strict=True):
