@@ -90,7 +90,7 @@ class CutMix(Mix):
         """What is left of each image (N,), which is all of it for those that are not cut."""
         if self.share == self.stop == 1:
             return left
-        share = self.share * (torch.as_tensor(self.progress, device=left.device) < self.stop)
+        share = self.share * (self.progress < self.stop)  # a tensor where progress is one: nothing waits for it
         whole = torch.rand(len(left), dtype=left.dtype, device=left.device, generator=self.generator) >= share
         return left.masked_fill(whole, 1.0)
 

@@ -182,6 +182,13 @@ _IMAGENET_OBJECTIVES: dict[str, dict[str, Any]] = {
 
 _COMBINED = {
     "equipoise_long_tail": {"loss": "balanced_softmax", "mix": "cutmix", "procedure": "mutual(networks=2)"},
+    # where classes have fewer than some 20 images, which CutMix fails
+    "equipoise_rare_classes": {
+        "loss": "balanced_softmax",
+        "head": "cosine(tau=0.05)",
+        "procedure": "mutual(networks=3)",
+        "augment": "autoaugment(policy='cifar10', cutout=16)",
+    },
 }
 
 # -- trainings, for [base] ---------------------------------------------------------------------------------------------
