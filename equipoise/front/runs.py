@@ -74,7 +74,7 @@ def as_study(study: Study | Mapping[str, Any] | Path | str) -> Study:
     """A study as it is, from plain data, or read from a TOML file."""
     if isinstance(study, Study):
         return study
-    return Study.from_dict(study) if isinstance(study, Mapping) else Study.from_toml(Path(study))
+    return Study.from_dict(study) if isinstance(study, Mapping) else Study.from_toml(study)
 
 
 def list_methods(pattern: str = "*", kind: str | None = None) -> list[Card]:

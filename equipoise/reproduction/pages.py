@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 
-from ..analysis import MethodResult, Verdict, compare, mean_interval
+from ..analysis import MethodResult, Verdict, compare, mean_interval, power_note, smallest_n_for_claim
 from ..core import EquipoiseError
 from ..core.files import write_whole
 from ..core.words import counted
@@ -213,15 +213,24 @@ def recorded_page(studies: Iterable[StudyRecords]) -> str:
         "trained long enough, which `equipoise run` tries out, is not asked here.",
     ]
     for study in studies:
-        ranked = [method for method in verdict_of(study).methods if method.n]
+        verdict = verdict_of(study)
+        ranked = [method for method in verdict.methods if method.n]
         title = ["method", "here", "95 % interval", "n", f"Δ to {study.baseline}", "p", "", "one more run would lie in"]
         lines = [f"| {' | '.join(title)} |", "|---|---:|---:|---:|---:|---:|---|---:|"]
         lines += [_recorded_row(study, method) for method in ranked]
         left = study.methods.keys() - {method.name for method in ranked}
         not_run = [f"Not run: {'; '.join(name for name in study.methods if name in left)}."] if left else []
         measured = f"{study.question} {heading(study.metric)}, of test images."
-        parts += [f"## `{study.name}`", measured, "\n".join(lines), *not_run, provenance(study)]
+        parts += [f"## `{study.name}`", measured, "\n".join(lines), *not_run, *_too_few(verdict), provenance(study)]
     return "\n\n".join(parts) + "\n"
+
+
+def _too_few(verdict: Verdict) -> list[str]:
+    """A sentence where no difference, however large, could be called one with so few pairs."""
+    pairs = [method.n_pairs for method in verdict.methods if method.n_pairs and method.name != verdict.baseline]
+    if not pairs or max(pairs) >= smallest_n_for_claim(verdict.alpha, len(pairs)):
+        return []
+    return [power_note(max(pairs), len(pairs), verdict.alpha)]
 
 
 def verdict_of(study: StudyRecords) -> Verdict:

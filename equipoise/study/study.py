@@ -56,8 +56,9 @@ class Study(StudyHead):
     equivalent_within: float | None = None  # a smaller difference does not matter; in points, or the metric's own unit
 
     @classmethod
-    def from_toml(cls, path: Path) -> Study:
+    def from_toml(cls, path: str | Path) -> Study:
         """Read a study. Every mistake in the file is told, with its place and a remedy."""
+        path = Path(path)
         plain = read_toml(path)
         try:
             return cls.from_dict(near(plain, path), default_name=name_of(path))

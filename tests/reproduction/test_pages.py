@@ -75,6 +75,7 @@ def test_studies_of_no_paper_have_a_page(written):
     assert "| plain | 70.0 | [45.2, 94.8] | 3 | – | – | baseline | [20.3, 119.7] |" in page
     assert "| focal | 90.0 | [90.0, 90.0] | 3 | +20.0 [−4.8, +44.8] | 0.25 | not separable | [90.0, 90.0] |" in page
     assert page.index("| focal |") < page.index("| plain |")
+    assert "3 pairs cannot support any claim: the least p of an exact sign-flip test is then 2/2^3 = 0.25" in page
 
 
 def test_what_is_separable_is_said_and_what_was_not_run_too():
@@ -91,7 +92,7 @@ def test_what_is_separable_is_said_and_what_was_not_run_too():
     page = recorded_page([study])
     # all six differences point one way: p = 2 / 64
     assert "| better | 73.3 |" in page and "| 0.031 | better |" in page
-    assert "Not run: later; alone." in page
+    assert "Not run: later; alone." in page and "cannot support" not in page
     without_baseline = replace(study, runs=tuple(runs("better", better)))
     assert "| better | 73.3 | [71.9, 74.8] | 6 | – | – | no data |" in recorded_page([without_baseline])
 

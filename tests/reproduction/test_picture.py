@@ -10,7 +10,7 @@ from equipoise.reproduction.published import Cell, Paper, Point
 from equipoise.reproduction.records import RunRecord, StudyRecords
 
 TASK = {"name": "cifar10", "imbalance": "long_tailed", "ratio": 100.0}
-PLAN = {"epochs": 200}
+PLAN = {"epochs": 200, "weight_decay": 5e-4}
 
 
 def records(name: str, scores: dict[str, list[float]], task: dict = TASK) -> StudyRecords:
@@ -37,7 +37,7 @@ def texts(svg: str) -> list[str]:
 
 def test_all_studies_of_a_task_are_in_one_picture_best_first():
     first = records("first", {"plain": [0.70, 0.72, 0.74], "focal": [0.60, 0.61]})
-    second = records("second", {"best": [0.80, 0.81, 0.82]})
+    second = records("second", {"best": [0.80, 0.81, 0.82, 0.81, 0.80], "of three": [0.7, 0.7, 0.8]})
     drawn = pictures([paper(cell("first", "plain", "29.64"))], {"first": first, "second": second})
     (svg,) = drawn.values()
     assert list(drawn) == ["cifar10_long_tailed_ratio100.svg"]
@@ -45,7 +45,8 @@ def test_all_studies_of_a_task_are_in_one_picture_best_first():
     assert said.index("best") < said.index("plain") and "focal" not in said  # two runs have no interval to speak of
     # s = 0.02, t = 4.303: 72 ± 4.303 · 2 / √3
     assert "72.0 [67.0, 77.0], n = 3; published 70.4" in said
-    assert "A paper, table 1" in said and "a study of ours, 200 epochs" in said
+    assert "A paper, table 1" in said and "200 epochs, decay 0.0005" in said
+    assert "of three" not in said  # of a study of ours, with no published number to compare them with
 
 
 @pytest.mark.parametrize(

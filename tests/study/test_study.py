@@ -227,4 +227,4 @@ def test_a_whole_number_of_more_than_64_bits_is_refused_wherever_it_stands(line,
 
 @pytest.mark.parametrize("path", sorted(STUDIES.glob("*.toml")), ids=lambda p: p.stem)
 def test_our_own_studies_are_valid(path):
-    assert len(Study.from_toml(path).methods) >= 2
+    assert len(Study.from_toml(str(path)).methods) >= 2
