@@ -18,6 +18,7 @@ train side by side, whatever their method, seed and study.
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import signal
 import sys
@@ -171,7 +172,8 @@ class _Kept(Watch):
 @contextmanager
 def stopped_after(seconds: float) -> Iterator[None]:
     """Ends what is within after so many seconds, as Ctrl-C does: cleanly, and at once if that takes too long."""
-    timers = [threading.Timer(after, os.kill, (os.getpid(), signal.SIGINT)) for after in (seconds, seconds + GRACE)]
+    ends = (seconds, seconds + GRACE) if math.isfinite(seconds) else ()
+    timers = [threading.Timer(after, os.kill, (os.getpid(), signal.SIGINT)) for after in ends]
     for timer in timers:
         timer.daemon = True
         timer.start()
@@ -210,10 +212,22 @@ def main() -> None:
         wanted = wanted_now(store)
     if asked.missing:
         return print_missing(wanted, recorded)
-    keep = partial(write_records, [each.study for each in wanted], store, records, recorded)
+    train_and_keep(wanted, store, how, records, recorded, asked.seconds - (time.monotonic() - began))
+
+
+def train_and_keep(
+    wanted: Sequence[Wanted],
+    store: Store,
+    how: How,
+    records: Path,
+    recorded: Mapping[str, RunRecord],
+    seconds: float = math.inf,
+) -> None:
+    """Train what is missing, for so many seconds, and keep what it comes to in the file `records`."""
+    keep, began = partial(write_records, [each.study for each in wanted], store, records, recorded), time.monotonic()
     listener = Keeping(keep)
     try:
-        with stopped_after(asked.seconds - (time.monotonic() - began)):
+        with stopped_after(seconds):
             for network, alike in groupby(wanted, key=lambda each: each.network):
                 print(f"{network}, after {time.monotonic() - began:.0f} seconds", flush=True)
                 train_missing([each.now for each in alike], store, how, listener, recorded)

@@ -64,15 +64,23 @@ def _cells(trial: Trial) -> list[Any]:
 
 
 def tuned_toml(outcome: Outcome) -> str:
-    """The tuned study as a file that `equipoise run` takes: what all methods share, then what sets each apart."""
-    study, tuning = tuned_study(outcome), outcome.study.tuning
+    """The tuned study as a file that `equipoise run` takes."""
+    tuning = outcome.study.tuning
+    head = (
+        f"The best of {counted(tuning.trials, 'trial')} of every method on validation data; "
+        f"equipoise {__version__}, {now()}."
+    )
+    return chosen_toml(tuned_study(outcome), outcome, head)
+
+
+def chosen_toml(study: Study, outcome: Outcome, head: str) -> str:
+    """A study of what a search chose, as a file: what all methods share, then what sets each apart, and its score."""
     options = {name: _written(recipe) for name, recipe in study.methods.items()}
     first = next(iter(options.values()))
     base = {key: value for key, value in first.items() if all(o.get(key) == value for o in options.values())}
     task = asdict(next(iter(study.methods.values())).task)
     lines = [
-        f"# The best of {counted(tuning.trials, 'trial')} of every method on validation data; "
-        f"equipoise {__version__}, {now()}.",
+        f"# {head}",
         *toml_pairs({k: getattr(study, k) for k in ("name", "question", "baseline")}),
         *toml_pairs({**_aim(study), "seeds": _seeds(study)}),
         *toml_pairs({k: True for k in ("progress", "accept_short_training") if getattr(study, k)}),
