@@ -25,6 +25,12 @@ def test_steeper_imbalance_adds_methods():
     assert {candidate.name for candidate in uneven} < {candidate.name for candidate in steep}
 
 
+def test_what_is_most_promising_comes_before_what_else_is_trained():
+    names = [candidate.name for candidate in shortlist([5000, 10], frozen=False)]
+    assert names[:3] == ["plain", "logit adjustment", "balanced softmax, cosine head"]
+    assert names[2] not in [candidate.name for candidate in shortlist([5000, 10], frozen=True)]  # not tried there
+
+
 @pytest.mark.parametrize(
     ("largest", "beta"), [(1, 0.9), (10, 0.9), (100, 0.99), (999, 0.99), (1000, 0.999), (10**9, 0.9999)]
 )
