@@ -73,9 +73,9 @@ class Mix(nn.Module):
     """Mixes samples of a batch. A subclass writes `plan` and, where it is not a weighted sum, `blend`.
 
     `site` names the part of the network after which it acts ("input", "stem", "stage1", …). `generator` is where
-    random numbers come from; None means PyTorch's global one. Where `stop` is below 1 nothing is mixed once `progress`,
-    the share of training that is done, has come to it; our trainer sets `progress` at every step, in a loop of your own
-    you do.
+    random numbers come from; None means PyTorch's global one. A mixing that may end before training does has a `stop`
+    below 1 and heeds `progress`, the share of training that is done: our trainer sets it at every step, in a loop of
+    your own you do.
     """
 
     site: str = "input"
