@@ -31,7 +31,7 @@ def second_half(outcome: Outcome, epochs: int) -> Study:
     """The chosen recipes, trained for so many epochs on all of train, judged by accuracy on the test set."""
     tuned = tuned_study(outcome)
     methods = {
-        name: placed(replace(recipe, task=replace(recipe.task, valid=0.0)), {"epochs": epochs})
+        name: placed(replace(recipe, task=replace(recipe.task, valid=0.0, valid_per_class=None)), {"epochs": epochs})
         for name, recipe in tuned.methods.items()
     }
     name = outcome.study.name.replace("search_", "")

@@ -20,7 +20,7 @@ from .published import Paper, Point
 from .records import StudyRecords
 
 WIDTH, LEFT, RIGHT, ROW, TOP = 960.0, 390.0, 700.0, 24.0, 64.0
-FEWEST_OF_OURS = 5  # runs; of a paper's number three will do, and what has more is drawn beside it
+FEWEST_OF_OURS = 5  # runs that a row without a published number needs; beside one `FEWEST` will do
 STYLE = """
 text { font: 13px system-ui, sans-serif; fill: #1d2027 } .title { font-size: 16px; font-weight: 600 }
 .muted { fill: #5d636e; font-size: 12px } .grid { stroke: #e3e5ea } .page { fill: #fff }
