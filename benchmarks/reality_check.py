@@ -6,7 +6,8 @@ The search is `equipoise tune` of that file: every method, the baseline included
 test set. What it chose is trained on all of train, for --epochs epochs, with the study's seeds, and only then is the
 test set opened. OUT has trials.csv, the study of what was chosen (for studies/full, under the name of the search
 without "search_") and records.jsonl, for `equipoise records`. The same command goes on where it was stopped, as long
-as the folder --work is there.
+as the folder --work is there. With --beside, what studies of papers.py lack on the same images is trained in the same
+packs.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
-from papers import ROOT, Wanted, recorded_runs, train_and_keep
+from papers import ROOT, Step, Wanted, recorded_runs, train_and_keep
 from rich.console import Console
 
 from equipoise.core.files import write_whole
@@ -45,6 +46,9 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--work", type=Path, default=ROOT / "runs" / "reality_check", help="folder of the runs")
     parser.add_argument("--epochs", type=int, default=200, help="of the trainings after the search")
+    parser.add_argument("--beside", nargs="+", default=[], help="studies in studies/full, or paths")
+    parser.add_argument("--seeds", type=int, help="of each of those, from 0; default as its file says")
+    parser.add_argument("--leave-out", nargs="*", default=[], help="methods of those not to train now")
     parser.add_argument("--device")
     parser.add_argument("--workers", type=int)
     asked = parser.parse_args()
@@ -62,7 +66,9 @@ def main() -> None:
     write_whole(asked.out / f"{study.name}.toml", chosen_toml(study, outcome, head).encode())
     store, records = Store(asked.work / "answer").create(), asked.out / "records.jsonl"
     study = bound(study, store)
-    train_and_keep([Wanted(study, study)], store, how, records, recorded_runs(records))
+    wanted = [Wanted(study, study), *Step(asked.beside, asked.seeds, asked.leave_out).bound(store)]
+    recorded = recorded_runs(ROOT / "docs" / "results" / "records", records)
+    train_and_keep(wanted, store, how, records, recorded)
 
 
 if __name__ == "__main__":

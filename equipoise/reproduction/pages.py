@@ -242,17 +242,17 @@ def verdict_of(study: StudyRecords) -> Verdict:
 
 
 def _recorded_row(study: StudyRecords, found: MethodResult) -> str:
-    shown, metric = study.shown_scores(found.name), study.metric
+    metric, scores = study.metric, list(study.scores(found.name, study.metric).values())
     known = math.isfinite(found.difference)
     between = f" {words.interval(found.diff_low, found.diff_high, metric, sign=True)}" if known else ""
     cells = [
         found.name,
         words.value(found.mean, metric),
-        interval(*mean_interval(shown)),
+        words.interval(*mean_interval(scores), metric),
         str(found.n),
         f"{words.value(found.difference, metric, sign=True)}{between}",
         words.p_value(found.p_holm),
         found.standing,
-        interval(*new_mean_interval(shown, runs=1)),
+        words.interval(*new_mean_interval(scores, runs=1), metric),
     ]
     return f"| {' | '.join(cells)} |"

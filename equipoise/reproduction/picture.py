@@ -21,6 +21,7 @@ from .records import StudyRecords
 
 WIDTH, LEFT, RIGHT, ROW, TOP = 960.0, 390.0, 700.0, 24.0, 64.0
 FEWEST_OF_OURS = 5  # runs that a row without a published number needs; beside one `FEWEST` will do
+FEWEST_ROWS = 3  # two numbers need no picture
 STYLE = """
 text { font: 13px system-ui, sans-serif; fill: #1d2027 } .title { font-size: 16px; font-weight: 600 }
 .muted { fill: #5d636e; font-size: 12px } .grid { stroke: #e3e5ea } .page { fill: #fff }
@@ -64,7 +65,8 @@ class Row:
 def pictures(
     papers: Sequence[Paper], records: Mapping[str, StudyRecords], elsewhere: Sequence[Point] = ()
 ) -> dict[str, str]:
-    """File name -> SVG, for each imbalanced task of which a published number has been run again."""
+    """File name -> SVG, for each imbalanced task of which a published number has been run again, if there is enough to
+    see."""
     by_task: dict[tuple[str, str, float], list[StudyRecords]] = {}
     for study in records.values():
         task = study.methods[study.baseline]["task"]
@@ -73,12 +75,14 @@ def pictures(
     drawn = {}
     for (name, imbalance, ratio), studies in by_task.items():
         rows, file = rows_of(studies, papers), f"{name}_{imbalance}_ratio{ratio:g}"
-        if any(row.printed is not None for row in rows):
-            rows += [
-                Row(point.method, point.said, "elsewhere", None, point.accuracies[file])
-                for point in elsewhere
-                if file in point.accuracies
-            ]
+        if all(row.printed is None for row in rows):
+            continue
+        rows += [
+            Row(point.method, point.said, "elsewhere", None, point.accuracies[file])
+            for point in elsewhere
+            if file in point.accuracies
+        ]
+        if len(rows) >= FEWEST_ROWS:
             title = f"{name}, {imbalance.replace('_', '-')}, ratio {ratio:g}"
             drawn[f"{file}.svg"] = picture(title, sorted(rows, key=lambda row: -row.place))
     return drawn
@@ -119,7 +123,7 @@ def picture(title: str, rows: Sequence[Row]) -> str:
     ]
     for tick in x.ticks(6):
         parts.append(line(x(tick), TOP - 6, x(tick), bottom, "grid"))
-        parts.append(tag("text", number(tick, 0), class_="muted", x=x(tick), y=bottom + 16, text_anchor="middle"))
+        parts.append(tag("text", f"{tick:g}", class_="muted", x=x(tick), y=bottom + 16, text_anchor="middle"))
     parts += [_row(row, x, TOP + ROW * (i + 0.5)) for i, row in enumerate(rows)]
     said = "; ".join(f"{row.method}: {_words(row)}" for row in rows)
     return str(drawing(WIDTH, bottom + 28, f"{title}. {said}", parts, xmlns="http://www.w3.org/2000/svg")) + "\n"

@@ -36,9 +36,10 @@ def texts(svg: str) -> list[str]:
 
 
 def test_all_studies_of_a_task_are_in_one_picture_best_first():
-    first = records("first", {"plain": [0.70, 0.72, 0.74], "focal": [0.60, 0.61]})
+    first = records("first", {"plain": [0.70, 0.72, 0.74], "focal": [0.60, 0.61], "ldam": [0.75, 0.76, 0.77]})
     second = records("second", {"best": [0.80, 0.81, 0.82, 0.81, 0.80], "of three": [0.7, 0.7, 0.8]})
-    drawn = pictures([paper(cell("first", "plain", "29.64"))], {"first": first, "second": second})
+    published = paper(cell("first", "plain", "29.64"), cell("first", "ldam", "24"))
+    drawn = pictures([published], {"first": first, "second": second})
     (svg,) = drawn.values()
     assert list(drawn) == ["cifar10_long_tailed_ratio100.svg"]
     said = texts(svg)
@@ -62,12 +63,27 @@ def test_other_papers_stand_where_their_numbers_are():
     first = records("first", {"plain": [0.70, 0.72, 0.74]})
     points = [
         Point("theirs", "their page", {"cifar10_long_tailed_ratio100": 73.5}),
+        Point("others", "another page", {"cifar10_long_tailed_ratio100": 71.0}),
         Point("of another task", "their page", {"cifar100_long_tailed_ratio100": 50.0}),
     ]
     (svg,) = pictures([paper(cell("first", "plain", "29.64"))], {"first": first}, points).values()
     said = texts(svg)
     assert said.index("theirs") < said.index("plain") and "of another task" not in said
     assert "their page" in said and "published 73.5" in said
+
+
+def test_two_numbers_have_no_picture():
+    first = records("first", {"plain": [0.70, 0.72, 0.74], "ldam": [0.75, 0.76, 0.77]})
+    assert not pictures([paper(cell("first", "plain", "29.64"), cell("first", "ldam", "24"))], {"first": first})
+
+
+def test_marks_on_a_short_axis_have_numbers_of_their_own():
+    rows = [
+        Row(name, "here", "paper", Ours(5, mean, mean - 0.2, mean + 0.2), None)
+        for name, mean in (("a", 86.5), ("b", 87))
+    ]
+    marks = re.findall(r'text-anchor="middle">([\d.]+)</text>', picture("t", rows))
+    assert len(marks) > 3 and len(set(marks)) == len(marks)
 
 
 def test_marks_stand_where_the_axis_says():
