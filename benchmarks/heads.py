@@ -26,7 +26,7 @@ import equipoise
 from equipoise.data import Task, load_task
 from equipoise.store import Store
 from equipoise.study import Listener
-from equipoise.study.run.job import look_at_images, task_of
+from equipoise.study.run.images import look_at_images, task_of
 from equipoise.train import Recipe, Run, fit
 
 METHODS = {

@@ -13,7 +13,8 @@ from equipoise.study import How, Listener, Study, analyze_study, jobs_of, traine
 from equipoise.study.binding import bind
 from equipoise.study.plan.cost import looking_seconds, measured_seconds
 from equipoise.study.probe import Asked
-from equipoise.study.run.job import do, look_at_images, task_of
+from equipoise.study.run.images import look_at_images, task_of
+from equipoise.study.run.job import do
 
 CPU = torch.device("cpu")
 
@@ -91,7 +92,7 @@ def test_progress_is_told_where_images_are_looked_at(study, tmp_path, monkeypatc
 
 
 def test_images_are_looked_at_before_anything_is_trained(study, store, monkeypatch):
-    monkeypatch.setattr("equipoise.study.run.job.embedded", lambda *args, **options: 1 / 0)
+    monkeypatch.setattr("equipoise.study.run.images.embedded", lambda *args, **options: 1 / 0)
     recipe = study.methods["plain"]
     with pytest.raises(ZeroDivisionError):
         look_at_images(replace(recipe, seed=99), store, CPU)

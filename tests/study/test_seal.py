@@ -14,6 +14,7 @@ from equipoise.norms.example_weighing.posthoc import ExampleWeighing
 from equipoise.report import collect
 from equipoise.store import Store
 from equipoise.study import How, jobs_of
+from equipoise.study.run import images as images_file
 from equipoise.study.run import job as jobs_file
 
 from .blobs import blobs_study
@@ -61,21 +62,21 @@ class Sealed(Split):
 
 def with_test(monkeypatch, make):
     """Let the runs of this test see another test set."""
-    load = jobs_file.load_task
-    jobs_file._task_on.cache_clear()
+    load = images_file.load_task
+    images_file._task_on.cache_clear()
 
     def changed(*args, **options):
         task = load(*args, **options).in_memory()
         return replace(task, test=make(task.test))
 
-    monkeypatch.setattr(jobs_file, "load_task", changed)
+    monkeypatch.setattr(images_file, "load_task", changed)
 
 
 @pytest.fixture(autouse=True)
 def _forget_tasks():
     yield
     Sealed.shut = False
-    jobs_file._task_on.cache_clear()
+    images_file._task_on.cache_clear()
 
 
 def test_training_and_fitting_cannot_read_the_test_set(study, tmp_path, monkeypatch):

@@ -22,7 +22,7 @@ from ...store.analysis import Estimated, RunName
 from ...train import Recipe, Run
 from ..run.bf16 import check_precision
 from ..run.hardware import layout_of
-from ..run.job import task_of
+from ..run.images import task_of
 
 FOLDER = "analysis"  # of a store: what was measured of each run
 

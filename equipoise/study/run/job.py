@@ -8,7 +8,7 @@ import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +20,9 @@ from safetensors.torch import save as save_weights
 from ... import __version__
 from ...analysis import evaluate
 from ...core import EquipoiseError
-from ...core.progress import Progress as StageProgress
-from ...core.progress import silent
-from ...data import DataError, Source, Task, load_task
+from ...data import DataError
 from ...data.task import at_hand
-from ...store import Damaged, Record, Store, explained, now
+from ...store import Damaged, Record, Store, now
 from ...store.underway import note_waiting, waiting_curves
 from ...train import (
     Diverged,
@@ -32,8 +30,6 @@ from ...train import (
     Recipe,
     Run,
     Stopped,
-    TaskChoice,
-    embedded,
     fit_one,
     fit_pack,
     predict,
@@ -51,18 +47,15 @@ from .hardware import (
     packing,
 )
 from .how import How
-from .shared import cache_of
+from .images import task_of
 from .trouble import broke_the_device, ran_out_of_memory
 from .watch_classes import Progress
-
-RESIDENT_SHARE = 0.3  # of a GPU's free memory; larger sets come through a loader
 
 Curves = dict[str, list[float]]
 Tell = Callable[[int, Curves], None]  # epochs done, curves so far
 TellMember = Callable[[int, int, Curves], None]  # which job, epochs done, curves so far
 Stop = Callable[[], bool]
 Turn = Callable[[], AbstractContextManager[None]]  # within which a load trains
-Backbone = tuple[str, str | None]  # model, and file of weights
 
 
 @dataclass(frozen=True)
@@ -346,55 +339,6 @@ def failure_of(recipe: Recipe, error: Exception, seconds: float, device: torch.d
         error=told,
         failed_step=error.step if isinstance(error, Diverged) else None,
     )
-
-
-def task_of(recipe: Recipe, store: Store, device: torch.device) -> Task:
-    """The task of a recipe: on a GPU with room for it in its memory, else in files that processes share."""
-    with explained(store.path):
-        return _task_on(recipe.task, recipe.seed, backbone(recipe), cache_of(store), device)
-
-
-def backbone(recipe: Recipe) -> Backbone | None:
-    """The network on whose features a recipe is trained; None where it is trained on images."""
-    return (recipe.model, recipe.plan.weights) if recipe.plan.train == "head" else None
-
-
-def look_at_images(recipe: Recipe, store: Store, device: torch.device, told: StageProgress = silent) -> None:
-    """Read all images of a recipe's task: broken ones are told here, and features that stand for images are made.
-
-    A GPU makes them in another process, and tells no progress.
-    """
-    by = backbone(recipe)
-    if by is None:
-        task_of(recipe, store, torch.device("cpu"))
-        return
-    if device.type == "cpu":
-        through = partial(embedded, model=by[0], weights=by[1], device=device, progress=told)
-        with explained(store.path):
-            load_task(**recipe.task.__dict__, seed=recipe.seed, through=through)
-        return
-    try:
-        ask(device, _look, recipe, store.path, device)
-    except Failed as failed:
-        raise EquipoiseError(str(failed)) from None
-
-
-def _look(recipe: Recipe, path: Path, device: torch.device) -> None:
-    task_of(recipe, Store(path), device)
-
-
-@lru_cache(maxsize=2)  # a study's jobs come a seed at a time, so the task of a seed is built once
-def _task_on(choice: TaskChoice, seed: int, by: Backbone | None, cache: Path, device: torch.device) -> Task:
-    through = by and _looking(by, device)
-    task = load_task(**choice.__dict__, seed=seed, cache=cache, through=through)
-    if device.type == "cuda" and task.bytes_to(device) < RESIDENT_SHARE * torch.cuda.mem_get_info(device)[0]:
-        task = task.in_memory()
-    return task.to(device)
-
-
-@lru_cache(maxsize=2)  # the same function for all seeds, so that images are looked up once
-def _looking(by: Backbone, device: torch.device) -> Callable[[Source], Source]:
-    return partial(embedded, model=by[0], weights=by[1], device=device)
 
 
 def versions() -> dict[str, str]:

@@ -14,7 +14,8 @@ from ...train import Recipe, Stopped, choose_convolutions
 from .bf16 import check_precision
 from .child import Child, Message, leave, rested
 from .how import How
-from .job import Curves, Job, do, do_together, look_at_images, measured_pack_size
+from .images import look_at_images
+from .job import Curves, Job, do, do_together, measured_pack_size
 from .turn import its_turn, takes_turns
 
 

@@ -17,7 +17,7 @@ from ...store import Record, Store, StudyDocument
 from ...train import Recipe, Run, StepTimes, profile_step, why_not_stacked
 from . import hardware
 from .child import Failed, ask
-from .job import task_of
+from .images import task_of
 from .shared import cache_of
 
 PARTS = ("data", "forward", "backward", "update", "evaluation", "host")

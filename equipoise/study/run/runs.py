@@ -14,7 +14,8 @@ from ...train import Recipe
 from .bf16 import slow_words
 from .engine import engine_of
 from .how import How
-from .job import backbone, jobs_of
+from .images import backbone
+from .job import jobs_of
 from .listener import Listener
 from .tensorboard import TensorBoard
 from .workers import Workers

@@ -16,7 +16,8 @@ from ....store import Store
 from ....train import Recipe
 from ..hardware import layouts
 from ..how import How
-from ..job import Job, backbone, look_at_images, measured_pack_size
+from ..images import backbone, look_at_images
+from ..job import Job, measured_pack_size
 from .connection import connected
 from .order import Load, Order, order_of
 from .seat import RaySeat

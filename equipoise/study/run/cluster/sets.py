@@ -11,7 +11,7 @@ from ....data import keep_set, load_task, placeless
 from ....store import Store, explained
 from ....train import Recipe
 from ....train.embed import features_files
-from ..job import backbone
+from ..images import backbone
 from ..shared import cache_of
 from .connection import Cluster
 from .order import Files, Images
