@@ -1,5 +1,6 @@
 """`benchmarks/papers.py` keeps what it has trained, whatever happens to it and its folder; what it wants is there."""
 
+import json
 import shutil
 import signal
 import subprocess
@@ -15,6 +16,7 @@ from equipoise.reproduction import read_records
 from .loading import loaded
 
 SCRIPT = Path(__file__).parent.parent / "benchmarks" / "papers.py"
+ANALYZED = SCRIPT.with_name("analyzed.py")
 STUDY = """
 baseline = "plain"
 seeds = 3
@@ -63,6 +65,19 @@ def test_a_folder_that_was_cleared_meanwhile_has_all_in_the_end(tmp_path):
     assert sorted((run.method, run.seed) for run in runs_in(tmp_path)) == [
         (method, seed) for method in ("focal", "plain") for seed in range(3)
     ]
+
+
+@pytest.mark.slow
+def test_what_was_trained_is_analyzed_without_another_training(tmp_path):
+    begun(tmp_path, epochs=1).communicate(timeout=120)
+    before = sorted((tmp_path / "work" / "runs").iterdir())
+    places = ["--work", str(tmp_path / "work"), "--out", str(tmp_path / "analyzed")]
+    command = [sys.executable, str(ANALYZED), str(tmp_path / "small.toml"), *places, "--images", "200"]
+    subprocess.run([*command, "--device", "cpu"], check=True, capture_output=True)
+    analysis = json.loads((tmp_path / "analyzed" / "small" / "analysis.json").read_text())
+    assert len(analysis["predictions"]["runs"]) == 6 and analysis["representations"]["cka"]
+    assert (tmp_path / "analyzed" / "small" / "report.html").exists()
+    assert sorted((tmp_path / "work" / "runs").iterdir()) == before and len(before) == 6
 
 
 def test_what_is_wanted_are_methods_of_studies():
