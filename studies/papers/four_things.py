@@ -53,7 +53,7 @@ CALTECH = Data(
     "caltech256",
     "Caltech-256",
     {"name": "caltech256"},
-    {"preset": TRAINING, "model": "torchvision/inception_v3"},
+    {"preset": TRAINING, "model": "torchvision/inception_v3", "epochs": 200},
     10_240,
 )
 FINE_TUNING = {

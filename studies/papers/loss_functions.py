@@ -57,7 +57,7 @@ def _cifar(data: str, title: str) -> StudyFile:
         rows=_rows(title, PUBLISHED[name]),
         images=50_000,
         differs=(
-            "the paper gives neither the number of epochs (200) nor the augmentation (shifts and mirrors)",
+            "the paper gives neither the number of epochs (100) nor the augmentation (shifts and mirrors)",
             "bf16",
         ),
         seeds=25,
@@ -135,7 +135,7 @@ def _table_a2(data: str, title: str) -> StudyFile:
         images=45_000,
         differs=(
             "every objective has 40 trials, where the paper stops by hand",
-            "the paper gives neither the number of epochs (200), nor the images held out, nor the grids of α, ρ, β, τ",
+            "the paper gives neither the number of epochs (100), nor the images held out, nor the grids of α, ρ, β, τ",
             "bf16",
         ),
         tune={"trials": 40, "sampler": "grid", "seeds": 5, "space": COARSE},
