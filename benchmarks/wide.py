@@ -4,7 +4,7 @@
     python benchmarks/wide.py --models resnet18 --ways fused --kernels   # and where the time of a step goes
 
 All ways in one process, medians of three epochs each. "apart" is how runs were trained before there were kernels that
-do a norm and its ReLU as one.
+do a norm and its ReLU as one; "in-turn" and "by-twos" have one stream and two for all runs of a pack, not one for each.
 """
 
 from __future__ import annotations
@@ -12,16 +12,19 @@ from __future__ import annotations
 import argparse
 import re
 from collections import defaultdict
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import Any
 
 import torch
 from engine import CUDA, a_task, make_run, packed
 from torch.profiler import ProfilerActivity, profile
 
 from equipoise.norms import BatchNorm2d
+from equipoise.train import Pack, Run
 
 MODELS = {"resnet18": 100, "wrn_16_8": 100, "allcnnc": 10, "densenet_bc100_k12": 100}  # classes
+STREAMS = {"in-turn": 1, "by-twos": 2}
 KINDS = {
     "norm, ReLU": r"columns_|batch_norm|bn_|relu|clamp|threshold|_update",
     "convolution": r"conv|implicit|xmma|cutlass|cudnn|gemm|dgrad|wgrad|nhwc|sm90|sm80",
@@ -41,12 +44,38 @@ def apart() -> Iterator[None]:
         BatchNorm2d.then_relu = fused  # type: ignore[method-assign]
 
 
+@contextmanager
+def on_streams(count: int) -> Iterator[None]:
+    """Within, the runs of a pack share so many streams."""
+    own = Pack._side_by_side
+
+    def shared(self: Pack, work: Callable[[Run], Any], runs: Sequence[Run]) -> list[Any]:
+        main, results = torch.cuda.current_stream(), []
+        streams = list(self.streams.values())[:count]
+        for stream in streams:
+            stream.wait_stream(main)
+        for i, run in enumerate(runs):
+            with torch.cuda.stream(streams[i % count]):
+                results.append(work(run))
+        for stream in streams:
+            main.wait_stream(stream)
+        return results
+
+    Pack._side_by_side = shared  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        Pack._side_by_side = own  # type: ignore[method-assign]
+
+
 def rate(model: str, classes: int, count: int, way: str) -> float:
     task = a_task(32, 3, classes).to(CUDA)
-    if way == "apart":
-        with apart():
-            return packed(task, model, count)[0]
-    return packed(task, model, count, compiled=way == "compiled")[0]
+    with ExitStack() as within:
+        if way == "apart":
+            within.enter_context(apart())
+        if way in STREAMS:
+            within.enter_context(on_streams(STREAMS[way]))
+        return packed(task, model, count, compiled=way == "compiled")[0]
 
 
 def kernels(model: str, classes: int) -> None:
@@ -75,7 +104,9 @@ def kernels(model: str, classes: int) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--models", nargs="+", default=list(MODELS))
-    parser.add_argument("--ways", nargs="+", default=["apart", "fused"], choices=["apart", "fused", "compiled"])
+    parser.add_argument(
+        "--ways", nargs="+", default=["apart", "fused"], choices=["apart", "fused", "compiled", *STREAMS]
+    )
     parser.add_argument("--counts", nargs="+", type=int, default=[1, 4], help="runs in a pack")
     parser.add_argument("--kernels", action="store_true", help="where the time of a step goes")
     asked = parser.parse_args()
