@@ -138,11 +138,14 @@ def recorded_runs(*places: Path) -> dict[str, RunRecord]:
 
 
 class Keeping(OnTerminal):
-    """Keeps the records of finished runs while others go on: a machine may be taken away before the end."""
+    """Keeps the records of finished runs while others go on: a machine may be taken away before the end.
+
+    It says when a load of runs begins, so that a log tells what start and end cost.
+    """
 
     def __init__(self, keep: Callable[[], object]) -> None:
         super().__init__()
-        self.keep, self.kept = keep, -PAUSE
+        self.keep, self.kept, self.began = keep, -PAUSE, time.monotonic()
 
     @contextmanager
     def runs(self, names: Mapping[str, str], total: int, done: int) -> Iterator[Watch]:
@@ -162,6 +165,8 @@ class _Kept(Watch):
 
     def event(self, event: Event, store: Store) -> None:
         self.bars.event(event, store)
+        if event.what == "begun" and event.place == 0:  # the first of its load
+            self.keeping.say(f"training after {time.monotonic() - self.keeping.began:.0f} seconds")
         if event.what == "done":
             self.keeping.keep_now_and_then()
 
