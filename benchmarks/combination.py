@@ -19,7 +19,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -31,7 +31,7 @@ import torch
 from torch import Tensor
 
 from equipoise.analysis import group_accuracy
-from equipoise.data import Split, Task, load_task
+from equipoise.data import Source, Split, Task, load_task
 from equipoise.data.split import split_by_class
 from equipoise.imbalance import logit_adjustment
 from equipoise.study import PRESETS
@@ -94,9 +94,12 @@ class Judged:
         return logit_adjustment(self.logits, self.class_counts, tau).argmax(1)
 
 
-def tasks(choice: dict[str, Any], seed: int, device: torch.device) -> tuple[Task, Split]:
-    """Long-tailed images to train on, and as many of every class to judge by."""
-    task, everything = load_task(**choice, seed=seed), load_task(choice["name"], valid=0, test=False).train
+def tasks(
+    choice: dict[str, Any], seed: int, device: torch.device, through: Callable[[Source], Source] | None = None
+) -> tuple[Task, Split]:
+    """Long-tailed images to train on, and as many of every class to judge by; `through` may put features there."""
+    task = load_task(**choice, seed=seed, through=through)
+    everything = load_task(choice["name"], valid=0, test=False, through=through).train
     held_out, _ = split_by_class(everything.labels.numpy(), task.num_classes, HELD_OUT, seed)  # as load_task does
     judged_by = everything.take(torch.from_numpy(np.concatenate(held_out)))
     nothing = task.valid.take(torch.empty(0, dtype=torch.int64))
