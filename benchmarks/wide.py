@@ -3,8 +3,10 @@
     python benchmarks/wide.py                                  # four networks at CIFAR's shapes, on a GPU
     python benchmarks/wide.py --models resnet18 --ways fused --kernels   # and where the time of a step goes
 
-All ways in one process, medians of three epochs each. "apart" is how runs were trained before there were kernels that
-do a norm and its ReLU as one; "in-turn" and "by-twos" have one stream and two for all runs of a pack, not one for each.
+All ways in one process, medians of three epochs each, with the convolutions that cuDNN finds the fastest; "repeatable"
+has those that a study takes without `--fast`. "apart" is how runs were trained before there were kernels that do a norm
+and its ReLU as one. "in-turn" and "by-twos" have one stream and two for all runs of a pack, not one for each; with
+"graph-each" every run has a graph of its own, so that none waits for the others before the epoch ends.
 """
 
 from __future__ import annotations
@@ -13,7 +15,8 @@ import argparse
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import partial
 from typing import Any
 
 import torch
@@ -21,10 +24,9 @@ from engine import CUDA, a_task, make_run, packed
 from torch.profiler import ProfilerActivity, profile
 
 from equipoise.norms import BatchNorm2d
-from equipoise.train import Pack, Run
+from equipoise.train import Pack, Run, choose_convolutions
 
 MODELS = {"resnet18": 100, "wrn_16_8": 100, "allcnnc": 10, "densenet_bc100_k12": 100}  # classes
-STREAMS = {"in-turn": 1, "by-twos": 2}
 KINDS = {
     "norm, ReLU": r"columns_|batch_norm|bn_|relu|clamp|threshold|_update",
     "convolution": r"conv|implicit|xmma|cutlass|cudnn|gemm|dgrad|wgrad|nhwc|sm90|sm80",
@@ -68,13 +70,55 @@ def on_streams(count: int) -> Iterator[None]:
         Pack._side_by_side = own  # type: ignore[method-assign]
 
 
+@contextmanager
+def graph_each() -> Iterator[None]:
+    """Within, the runs of a pack are packs of one, each replayed on a stream of its own."""
+    own, alone = Pack.steps, {}  # type: ignore[var-annotated]
+
+    def steps(self: Pack, count: int | None = None) -> None:
+        if id(self) not in alone:
+            alone[id(self)] = [(Pack([run]), torch.cuda.Stream()) for run in self.runs]
+        main = torch.cuda.current_stream()
+        for _, stream in alone[id(self)]:
+            stream.wait_stream(main)
+        for _ in range(self.steps_per_epoch if count is None else count):
+            for pack, stream in alone[id(self)]:
+                with torch.cuda.stream(stream):
+                    own(pack, 1)
+        for _, stream in alone[id(self)]:
+            main.wait_stream(stream)
+
+    Pack.steps = steps  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        Pack.steps = own  # type: ignore[method-assign]
+
+
+@contextmanager
+def repeatable() -> Iterator[None]:
+    """Within, the convolutions of a study, which come to the same numbers in every process."""
+    choose_convolutions()
+    try:
+        yield
+    finally:
+        choose_convolutions(fast=True)
+
+
+WAYS: dict[str, Callable[[], AbstractContextManager[None]]] = {
+    "fused": nullcontext,
+    "compiled": nullcontext,
+    "apart": apart,
+    "in-turn": partial(on_streams, 1),
+    "by-twos": partial(on_streams, 2),
+    "graph-each": graph_each,
+    "repeatable": repeatable,
+}
+
+
 def rate(model: str, classes: int, count: int, way: str) -> float:
     task = a_task(32, 3, classes).to(CUDA)
-    with ExitStack() as within:
-        if way == "apart":
-            within.enter_context(apart())
-        if way in STREAMS:
-            within.enter_context(on_streams(STREAMS[way]))
+    with WAYS[way]():
         return packed(task, model, count, compiled=way == "compiled")[0]
 
 
@@ -104,13 +148,11 @@ def kernels(model: str, classes: int) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--models", nargs="+", default=list(MODELS))
-    parser.add_argument(
-        "--ways", nargs="+", default=["apart", "fused"], choices=["apart", "fused", "compiled", *STREAMS]
-    )
+    parser.add_argument("--ways", nargs="+", default=["apart", "fused"], choices=WAYS)
     parser.add_argument("--counts", nargs="+", type=int, default=[1, 4], help="runs in a pack")
     parser.add_argument("--kernels", action="store_true", help="where the time of a step goes")
     asked = parser.parse_args()
-    torch.backends.cudnn.benchmark = True
+    choose_convolutions(fast=True)
     print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}, batch 128, 32×32, bf16")
     for model in asked.models:
         classes = MODELS.get(model, 10)
