@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from typing import Any
@@ -194,6 +194,11 @@ class Run:
     def capturable(self) -> bool:
         """Whether nothing in its step is decided on the host."""
         return self.procedure is None or self.procedure.in_graphs
+
+    @property
+    def phase(self) -> Hashable:
+        """What its step of this epoch is, where that changes from epoch to epoch."""
+        return self.procedure and self.procedure.phase
 
     @property
     def generators(self) -> list[torch.Generator]:

@@ -38,13 +38,14 @@ class Pack:
         self.stacks = stacks_of(runs)
         stacked = {id(run) for stack in self.stacks for run in stack.runs}
         self.others = [run for run in runs if id(run) not in stacked]
-        self._eager_steps = 0
+        self._eager_steps, self._phases = 0, [run.phase for run in runs]
         self._step: torch.cuda.CUDAGraph | None = None
         self._evaluation: torch.cuda.CUDAGraph | None = None
         self._logits: list[Tensor | None] = []
 
     def steps(self, count: int | None = None) -> None:
         """So many steps of each run; by default all of an epoch."""
+        self._follow_phases()
         for _ in range(self.steps_per_epoch if count is None else count):
             for run in self.runs:
                 run.feed.advance()
@@ -55,6 +56,11 @@ class Pack:
                     self._step, _ = self._captured(self._step_of_all)
             else:
                 self._step.replay()
+
+    def _follow_phases(self) -> None:
+        """Where a run's step is another than in the epoch before, all steps are captured anew."""
+        if self._phases != (phases := [run.phase for run in self.runs]):
+            self._eager_steps, self._phases, self._step = 0, phases, None
 
     def validation_logits(self) -> list[Tensor | None]:
         """The logits (N, C) of each run on its validation data, the same tensors at every call; None without such."""

@@ -164,6 +164,11 @@ class Recipe:
         return self.procedure is None or _procedure(self.procedure).in_graphs
 
     @property
+    def plain_steps(self) -> bool:
+        """Whether every network that it trains takes plain steps, so that a GPU's pack can have them all as one."""
+        return self.procedure is None or self.networks > 1
+
+    @property
     def networks(self) -> int:
         """How many networks of its size its step trains."""
         return 1 if self.procedure is None else _procedure(self.procedure).networks

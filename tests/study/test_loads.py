@@ -8,6 +8,7 @@ import torch
 from equipoise.study.run.job import Job
 from equipoise.study.run.loads import loads_of
 from equipoise.train import Recipe
+from equipoise.train.procedures import MetaWeightNet
 
 GPU = torch.device("cuda")  # only its name is looked at
 
@@ -28,11 +29,16 @@ def test_packs_are_even(count, most, sizes):
 
 
 def test_only_what_is_alike_goes_together():
-    small, large, procedure = jobs(3), jobs(2, batch_size=64), jobs(2, procedure="m2m")
+    small, large, procedure = jobs(3), jobs(2, batch_size=64), [*jobs(1, procedure="m2m"), *jobs(1, procedure="bbn")]
     mixed = [small[0], large[0], procedure[0], small[1], large[1], procedure[1], small[2]]
-    assert loads_of(mixed, GPU, 8) == [small, large, [procedure[0]], [procedure[1]]]
+    assert loads_of(mixed, GPU, 8) == [small, large, procedure], "a procedure's steps are longer than plain ones"
     peers = jobs(2, procedure="mutual")
     assert loads_of([*small, *peers], GPU, 8) == [[*small, *peers]]
+
+
+def test_what_no_graph_can_have_goes_alone(monkeypatch):
+    monkeypatch.setattr(MetaWeightNet, "in_graphs", False)
+    assert [len(load) for load in loads_of(jobs(2, procedure="meta_weight_net"), GPU, 8)] == [1, 1]
 
 
 def test_the_longest_go_with_each_other():

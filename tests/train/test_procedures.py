@@ -13,7 +13,7 @@ from equipoise.analysis import evaluate
 from equipoise.core import EquipoiseError, Spec, cards
 from equipoise.data import load_task
 from equipoise.models import create_model, from_torch
-from equipoise.train import Recipe, Run, Stopped, fit, predict
+from equipoise.train import Fitting, Recipe, Run, Stopped, choose_convolutions, fit, fit_pack, predict
 from equipoise.train.procedures import BilateralBranch
 
 CPU = torch.device("cpu")
@@ -189,6 +189,38 @@ def test_no_step_waits_for_the_device(procedure, precision, never_waiting):
         run.step()
         with never_waiting():
             run.step()
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA GPU")
+@pytest.mark.parametrize("precision", ["float32", "bf16"])
+def test_captured_in_a_pack_they_are_what_they_are_alone(precision, monkeypatch):
+    """Also where some begin to act at an epoch: then all steps are captured anew."""
+    for name in ("benchmark", "deterministic"):
+        monkeypatch.setattr(torch.backends.cudnn, name, getattr(torch.backends.cudnn, name))
+    choose_convolutions()
+
+    def run(procedure):
+        return make_run(procedure, device=torch.device("cuda"), precision=precision)
+
+    alone = [fit(run(procedure), evaluate=metrics) for procedure in PROCEDURES.values()]
+    together = fit_pack([Fitting(run(procedure), metrics) for procedure in PROCEDURES.values()])
+    for name, curves, expected in zip(PROCEDURES, together, alone, strict=True):
+        assert curves == expected, name
+
+
+@pytest.mark.parametrize("procedure", ["m2m(start=0.5)", "domain_adaptation(start=0.5)", "oltr(start=0.5)"])
+def test_a_graph_is_told_when_a_procedure_begins_to_act(procedure):
+    run, phases = make_run(procedure), []
+    for number in range(6):
+        run.begin_epoch(number)
+        phases.append(run.phase)
+    assert run.capturable and phases == [False] * 3 + [True] * 3
+
+
+@everyone
+def test_a_graph_can_have_its_step(procedure):
+    assert make_run(procedure, epochs=2).recipe.capturable
 
 
 def test_bbn_widens_a_resnet32_by_one_block_and_a_head():

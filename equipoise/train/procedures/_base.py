@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING
 
 from torch import Tensor, nn
@@ -23,9 +23,14 @@ class Procedure(nn.Module):
     """
 
     takes_mix = False  # whether a mixing can act beside it
-    in_graphs = False  # whether nothing of its step is decided on the host, so that it can be captured
+    in_graphs = False  # whether the host decides no more of its step than `phase` tells: then a graph can have it
     networks = 1  # of the run's size, that its step trains
     peers: Sequence[Run] = ()  # those beside the run's own, trained by what `taught` says
+
+    @property
+    def phase(self) -> Hashable:
+        """Which of its steps it takes in this epoch; another one is captured anew."""
+        return None
 
     def adapt(self, network: Network, make_head: HeadFactory) -> Network:
         """The network to train, made from the recipe's before its weights are loaded or moved to a device."""
@@ -60,10 +65,16 @@ class Deferred(Procedure):
     the device, and which networks pass over a batch cannot be chosen there.
     """
 
+    in_graphs = True
+
     def __init__(self, start: float) -> None:
         super().__init__()
         self.start = checks.between("start", start, 0, 1)
         self.active = False
+
+    @property
+    def phase(self) -> bool:
+        return self.active
 
     def begin(self, run: Run) -> None:
         super().begin(run)

@@ -64,6 +64,7 @@ class BilateralBranch(Procedure):
     Recognition. CVPR 2020.
     """
 
+    in_graphs = True
     class_counts: Tensor
 
     def __init__(self, class_counts: checks.Counts) -> None:

@@ -57,6 +57,8 @@ class MetaWeightNet(Procedure):
     NeurIPS 2019.
     """
 
+    in_graphs = True
+
     def __init__(self, hidden: int = 100, lr: float = 1e-5) -> None:
         super().__init__()
         self.hidden = checks.whole("hidden", hidden, 1, 1_000_000)

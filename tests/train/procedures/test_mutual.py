@@ -94,13 +94,12 @@ def test_its_record_is_of_one_network(make_run):
     assert run.evaluated.state_dict().keys() == alone.evaluated.state_dict().keys()
 
 
-def test_a_gpu_can_capture_it_and_counts_its_networks():
-    def recipe(procedure):
-        return Recipe.make({"procedure": procedure, "model": "cnn_small"}, {"name": "digits"})
-
-    assert recipe("mutual(networks=3)").capturable and recipe("mutual(networks=3)").networks == 3
-    assert not recipe("m2m").capturable and recipe("m2m").networks == 1
-    assert recipe(None).capturable and recipe(None).networks == 1
+@pytest.mark.parametrize(
+    ("procedure", "plain", "networks"), [("mutual(networks=3)", True, 3), ("m2m", False, 1), (None, True, 1)]
+)
+def test_a_gpu_counts_its_networks_and_knows_their_steps(procedure, plain, networks):
+    recipe = Recipe.make({"procedure": procedure, "model": "cnn_small"}, {"name": "digits"})
+    assert (recipe.capturable, recipe.plain_steps, recipe.networks) == (True, plain, networks)
 
 
 @pytest.mark.parametrize("bad", ["mutual(networks=1)", "mutual(networks=2.5)", "mutual(weight=-1)"])
