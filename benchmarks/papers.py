@@ -106,14 +106,14 @@ def wanted_steps() -> list[Step]:
 def print_missing(wanted: Sequence[Wanted], recorded: Mapping[str, RunRecord]) -> None:
     """How many trainings each study lacks, and how many images they are; what two lack counts for the first."""
     seen: set[str] = set()
-    print(f"{'':<50} trainings, million images: in packs      alone")
+    print(f"{'':<50} trainings, million images: plain steps   longer ones")
     for each in wanted:
         left = [first_of(recipe) for _, recipe in each.now.recipes() if recipe.key not in recorded]
         new = {recipe.key: recipe for recipe in left if recipe.key not in seen}
         seen |= new.keys()
-        packed = sum(images_of(recipe) for recipe in new.values() if recipe.capturable) / 1e6
-        alone = sum(images_of(recipe) for recipe in new.values() if not recipe.capturable) / 1e6
-        print(f"{each.study.name:<50} {len(new):>9} {packed:>25.0f} {alone:>10.0f}")
+        plain = sum(images_of(recipe) for recipe in new.values() if recipe.plain_steps) / 1e6
+        longer = sum(images_of(recipe) for recipe in new.values() if not recipe.plain_steps) / 1e6
+        print(f"{each.study.name:<50} {len(new):>9} {plain:>28.0f} {longer:>13.0f}")
 
 
 def first_of(recipe: Recipe) -> Recipe:
@@ -201,7 +201,7 @@ def main() -> None:
     parser.add_argument("--leave-out", nargs="*", default=[], help="methods not to train now; their runs are kept")
     parser.add_argument("--work", type=Path, default=ROOT / "runs" / "papers", help="folder of the runs themselves")
     parser.add_argument("--device")
-    parser.add_argument("--workers", type=int, help="processes side by side, also on a GPU, for runs that go alone")
+    parser.add_argument("--workers", type=int, help="processes side by side, also on a GPU")
     parser.add_argument("--fast", action="store_true", help="on a GPU the fastest kernels")
     parser.add_argument("--missing", action="store_true", help="train nothing, say what is left to do")
     asked, began = parser.parse_args(), time.monotonic()

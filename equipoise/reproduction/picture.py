@@ -22,6 +22,10 @@ from .records import StudyRecords
 WIDTH, LEFT, RIGHT, ROW, TOP = 960.0, 390.0, 700.0, 24.0, 64.0
 FEWEST_OF_OURS = 5  # runs that a row without a published number needs; beside one `FEWEST` will do
 FEWEST_ROWS = 3  # two numbers need no picture
+KINDS = {  # of rows with runs here: what the legend says, and how wide that is
+    "paper": ("a paper's recipe here, 95 % interval", 256.0),
+    "own": ("a recipe of ours, 95 % interval", 226.0),
+}
 STYLE = """
 text { font: 13px system-ui, sans-serif; fill: #1d2027 } .title { font-size: 16px; font-weight: 600 }
 .muted { fill: #5d636e; font-size: 12px } .grid { stroke: #e3e5ea } .page { fill: #fff }
@@ -119,7 +123,7 @@ def picture(title: str, rows: Sequence[Row]) -> str:
         tag("rect", class_="page", width="100%", height="100%", rx=8),
         tag("text", title, class_="title", x=16, y=26),
         tag("text", "Test accuracy after the last epoch, in %", class_="muted", x=LEFT, y=26),
-        *_legend(),
+        *_legend(rows),
     ]
     for tick in x.ticks(6):
         parts.append(line(x(tick), TOP - 6, x(tick), bottom, "grid"))
@@ -129,13 +133,14 @@ def picture(title: str, rows: Sequence[Row]) -> str:
     return str(drawing(WIDTH, bottom + 28, f"{title}. {said}", parts, xmlns="http://www.w3.org/2000/svg")) + "\n"
 
 
-def _legend() -> list[Markup]:
-    return [
-        *_key("paper", LEFT, "a paper's recipe here, 95 % interval"),
-        *_key("own", LEFT + 256, "a recipe of ours"),
-        _diamond(LEFT + 390, 41.0),
-        tag("text", "as published", class_="muted", x=LEFT + 402, y=45),
-    ]
+def _legend(rows: Sequence[Row]) -> list[Markup]:
+    """What the marks are, of those that the rows have."""
+    x, parts = LEFT, []
+    for kind, (said, width) in KINDS.items():
+        if any(row.kind == kind for row in rows):
+            parts += _key(kind, x, said)
+            x += width
+    return [*parts, _diamond(x, 41.0), tag("text", "as published", class_="muted", x=x + 12, y=45)]
 
 
 def _key(kind: str, x: float, said: str) -> list[Markup]:

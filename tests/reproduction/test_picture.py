@@ -100,6 +100,16 @@ def test_marks_stand_where_the_axis_says():
     assert diamonds == pytest.approx([ticks["80"], ticks["70"]], abs=0.02)
 
 
+def test_the_legend_has_the_marks_that_rows_have():
+    paper_row = Row("a", "here", "paper", Ours(5, 70.0, 69.0, 71.0), 80.0)
+    own_row = Row("b", "here", "own", Ours(5, 80.0, 79.0, 81.0), None)
+    for rows, kinds in (([paper_row], ["paper"]), ([own_row], ["own"]), ([own_row, paper_row], ["paper", "own"])):
+        legend = picture("t", rows).split("as published")[0]
+        keys = re.findall(r'<g class="(paper|own)"><circle class="dot" cx="([\d.]+)"', legend)
+        assert [kind for kind, _ in keys] == kinds
+        assert float(keys[0][1]) < 400, "they begin where the axis does"
+
+
 def test_names_are_text_and_the_repository_has_the_picture():
     svg = picture("t", [Row("<script>x</script>", "<b>", "own", Ours(3, 1.0, 0.5, 1.5), None)])
     assert "<script>" not in svg and "&lt;script&gt;" in svg
