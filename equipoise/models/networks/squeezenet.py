@@ -35,10 +35,11 @@ class SqueezeNet(Network):
     Args:
         bypass: add its input to what a fire module puts out where both have the same shape (the paper's simple bypass).
 
-    Differs from the paper: the first convolution is 3x3 and keeps the resolution; a norm follows each convolution, and
-    there is no dropout. The mean over positions comes before the last 1x1 convolution, which is thereby a linear head
-    on 512 features; in the paper a ReLU is between the two. The bias loss supplement's 1.25 M parameters are those of
-    a head for 1000 classes.
+    Differs from the paper: the first convolution is 3x3 and keeps the resolution, pools are 2x2, a norm follows each
+    convolution, and there is no dropout, as in public code for CIFAR-100 (weiaicunzai/pytorch-cifar100), which has
+    `bypass` but for the last fire module. The mean over positions comes before the last 1x1 convolution, which is
+    thereby a linear head on 512 features; in the paper a ReLU is between the two. The bias loss supplement's 1.25 M
+    parameters are those of a head for 1000 classes.
 
     Example:
         >>> SqueezeNet(10).feature_dim
@@ -54,7 +55,7 @@ class SqueezeNet(Network):
         self.bypass = checks.truth("bypass", bypass)
 
         def pooled_fires(channels: int, *widths: int) -> nn.Sequential:
-            stage = nn.Sequential(nn.MaxPool2d(3, stride=2, padding=1))
+            stage = nn.Sequential(nn.MaxPool2d(2))
             for width in widths:
                 stage.append(Fire(channels, width, bypass, make_norm))
                 channels = width
