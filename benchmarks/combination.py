@@ -30,7 +30,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from equipoise.analysis import group_accuracy
+from equipoise.analysis import expected_calibration_error, group_accuracy
 from equipoise.data import Source, Split, Task, load_task
 from equipoise.data.split import split_by_class
 from equipoise.imbalance import logit_adjustment
@@ -90,8 +90,14 @@ class Judged:
         found = group_accuracy(self._said(tau), self.labels, self.class_counts)
         return [100 * float(of_group) for of_group in found.values()]
 
+    def calibration_error(self, tau: float) -> float:
+        return float(expected_calibration_error(self._adjusted(tau).softmax(1), self.labels))
+
     def _said(self, tau: float) -> Tensor:
-        return logit_adjustment(self.logits, self.class_counts, tau).argmax(1)
+        return self._adjusted(tau).argmax(1)
+
+    def _adjusted(self, tau: float) -> Tensor:
+        return logit_adjustment(self.logits, self.class_counts, tau)
 
 
 def tasks(

@@ -2,11 +2,14 @@
 
     python benchmarks/short_training.py cifar10 --data DIR --seeds 8
     python benchmarks/short_training.py cifar10 --data DIR --seeds 8 --frozen
+    python benchmarks/short_training.py cifar10 --data DIR --seeds 8 --frozen --largest 300 --ratio 4
+    python benchmarks/short_training.py cifar10 --data DIR --seeds 8 --frozen --only plain --decays 2e-4 0.01 0.05 0.2
 
-The methods are those of its shortlist, and some that might be on it. The training is that of `compare` where nothing
-is pretrained or, with --frozen, that of a head on what a trained network sees; the images are 2,795 of the set's train,
-1,000 to 20 of a class. Judged by a held-out tenth of every class of that training set, each seed by the same images for
-all methods; the test set stays closed.
+The methods are those of its shortlist for such classes and, where nothing is pretrained, some that might be on it. The
+training is that of `compare`: of a small network or, with --frozen, of a head on what a trained network sees; the
+images are 2,795 of the set's train, 1,000 to 20 of a class, if nothing else is asked. Judged by a held-out tenth of
+every class of that training set, each seed by the same images for all methods; the test set stays closed. Differences
+are to the first row.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ import os
 import time
 from functools import partial
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import torch
@@ -31,31 +35,45 @@ from equipoise.train import Recipe, Run, embedded
 from equipoise.train.predict import predict_logits
 
 CPU = torch.device("cpu")
-LONG_TAILED: dict[str, Any] = {"imbalance": "long_tailed", "n_max": 1000, "ratio": 50, "valid": HELD_OUT, "test": False}
-COUNTS = long_tailed_counts(10, LONG_TAILED["n_max"], LONG_TAILED["ratio"])
 SIDE = 128  # of the square that the trained network sees
+CLASSES = {"cifar10": 10, "cifar100": 100, "fashion_mnist": 10}
 ADJUSTED = "logit adjustment"  # of the plain network's answers: no training of its own
-LATE = {"weighting": f"effective_number(beta={beta_for(1000)}, start=0.8, normalize='batch')"}
 BALANCED = {"loss": "balanced_softmax"}
-FURTHER: dict[bool, dict[str, dict[str, Any]]] = {
-    False: {
-        "Remix-DRW": {"mix": "remix", **LATE},
+
+
+def rows_of(classes: int, largest: int, ratio: float, frozen: bool) -> dict[str, dict[str, Any]]:
+    """What is trained: the shortlist but for corrections afterwards, and what else might be on it."""
+    listed = shortlist(long_tailed_counts(classes, largest, ratio), frozen)
+    rows = {each.name: dict(each.options) for each in listed if "posthoc" not in each.options}
+    return rows if frozen else rows | further(largest)
+
+
+def further(largest: int) -> dict[str, dict[str, Any]]:
+    """What might be on the shortlist, and is not."""
+    late = {"weighting": f"effective_number(beta={beta_for(largest)}, start=0.8, normalize='batch')"}
+    return {
+        "Remix-DRW": {"mix": "remix", **late},
         "balanced softmax, Remix": {**BALANCED, "mix": "remix"},
         "balanced softmax, cosine head, Remix": {**BALANCED, **COSINE, "mix": "remix"},
         "balanced softmax, cosine head, two networks": {**BALANCED, **COSINE, **TWO},
-    },
-    True: {"balanced softmax, cosine head": {**BALANCED, **COSINE}},
-}
+    }
 
 
-def rows_of(frozen: bool) -> dict[str, dict[str, Any]]:
-    """What is trained: the shortlist but for corrections afterwards, and what else might be on it."""
-    listed = {candidate.name: dict(candidate.options) for candidate in shortlist(COUNTS, frozen)}
-    return {name: options for name, options in listed.items() if "posthoc" not in options} | FURTHER[frozen]
+def with_decays(rows: dict[str, dict[str, Any]], decays: list[float]) -> dict[str, dict[str, Any]]:
+    """Each row with each weight decay."""
+    return {
+        f"{name}, decay {decay:g}": {**options, "weight_decay": decay}
+        for name, options in rows.items()
+        for decay in decays
+    }
 
 
-def judged(name: str, options: dict[str, Any], seed: int, frozen: bool) -> Judged:
-    choice = {"name": name, **LONG_TAILED}
+def taken_out(name: str) -> dict[str, float]:
+    """Under which name to judge these answers once more, and how much of the log prior is taken out of them then."""
+    return {name.replace("plain", ADJUSTED): 1.0} if name.startswith("plain") else {}
+
+
+def judged(choice: dict[str, Any], options: dict[str, Any], seed: int, frozen: bool) -> Judged:
     base, through = {**WHOLE, "augment": "crop_flip"}, None
     if frozen:
         base = {**HEAD, "model": f"efficientnet_lite0(pretrained=True, size={SIDE})"}
@@ -66,41 +84,51 @@ def judged(name: str, options: dict[str, Any], seed: int, frozen: bool) -> Judge
     return Judged(predict_logits(run, judged_by), judged_by.labels, task.class_counts)
 
 
-def print_scores(found: dict[str, list[float]]) -> None:
-    """Means, and paired differences to the plain training where that was among the rows."""
-    verdict = compare(found, "plain" if "plain" in found else next(iter(found)), metric="accuracy")
+def print_scores(found: dict[str, list[float]], errors: dict[str, list[float]]) -> None:
+    """Means, paired differences to the first row, and how far confidence is from accuracy."""
+    verdict = compare(found, next(iter(found)), metric="accuracy")
     for method in verdict.methods:
         mean, difference = words.value(method.mean, "accuracy"), words.value(method.difference, "accuracy", sign=True)
         here = words.interval(method.low, method.high, "accuracy")
         between = words.interval(method.diff_low, method.diff_high, "accuracy", sign=True)
         p = words.p_value(method.p_holm)
-        print(f"{method.name:<44} {mean} {here}   {difference} {between}   p {p} {method.standing}")
+        off = words.value(fmean(errors[method.name]), "ece")
+        print(f"{method.name:<44} {mean} {here}   {difference} {between}   p {p} {method.standing}   ece {off}")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("task", choices=("cifar10", "fashion_mnist"))
+    parser.add_argument("task", choices=CLASSES)
     parser.add_argument("--data", type=Path)
     parser.add_argument("--only", nargs="+", metavar="NAME", help="default all")
     parser.add_argument("--frozen", action="store_true", help="heads on a trained network's features")
+    parser.add_argument("--largest", type=int, default=1000, help="images of the largest class")
+    parser.add_argument("--ratio", type=float, default=50, help="of the largest class to the smallest")
+    parser.add_argument("--decays", nargs="+", type=float, default=[], help="weight decays to try each row with")
     parser.add_argument("--seeds", type=int, default=8)
     asked = parser.parse_args()
     if asked.data:
         os.environ["EQUIPOISE_DATA"] = str(asked.data.resolve())
     torch.set_num_threads(1)  # as a study's worker has it
-    rows, found = rows_of(asked.frozen), dict[str, list[float]]()
+    rows = rows_of(CLASSES[asked.task], asked.largest, asked.ratio, asked.frozen)
+    rows = {name: rows[known("row", name, rows)] for name in asked.only or rows}
+    rows = with_decays(rows, asked.decays) if asked.decays else rows
+    tail = {"imbalance": "long_tailed", "n_max": asked.largest, "ratio": asked.ratio}
+    choice = {"name": asked.task, **tail, "valid": HELD_OUT, "test": False}
+    found, errors = dict[str, list[float]](), dict[str, list[float]]()
     for seed in range(asked.seeds):
-        for name in asked.only or rows:
+        for name, options in rows.items():
             began = time.monotonic()
-            one = judged(asked.task, rows[known("row", name, rows)], seed, asked.frozen)
-            for told, tau in {name: 0.0, **({ADJUSTED: 1.0} if name == "plain" else {})}.items():
+            one = judged(choice, options, seed, asked.frozen)
+            for told, tau in {name: 0.0, **taken_out(name)}.items():
                 found.setdefault(told, []).append(one.accuracy(tau) / 100)
+                errors.setdefault(told, []).append(one.calibration_error(tau))
                 groups = ", ".join(f"{share:.1f}" for share in one.groups(tau))
                 print(
                     f"seed {seed}, {told}: {one.accuracy(tau):.2f} % ({groups}), {time.monotonic() - began:.0f} s",
                     flush=True,
                 )
-    print_scores(found)
+    print_scores(found, errors)
 
 
 if __name__ == "__main__":

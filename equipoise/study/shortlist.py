@@ -28,26 +28,33 @@ def shortlist(class_counts: Sequence[int], frozen: bool) -> list[Candidate]:
         frozen: whether only the head is trained, on the features of a trained network; otherwise the whole network is.
 
     >>> [candidate.name for candidate in shortlist([50, 50, 48], frozen=True)]
-    ['plain', 'label smoothing', 'cosine softmax']
+    ['plain', 'cosine softmax']
     >>> len(shortlist([500, 50, 5], frozen=True))
-    7
+    8
     """
     plain = Candidate("plain", "cross-entropy: what everything else must beat")
     ratio = max(class_counts) / max(1, min(class_counts))
     if ratio < UNEVEN:
-        return [plain, *_for_even_classes()]
+        return [plain, *_for_even_classes(frozen)]
     costless, *trained = _for_uneven_classes(max(class_counts))
-    if ratio < STEEP:
-        return [plain, costless, *trained]
-    first = [] if frozen else [_of_our_combination()]
-    return [plain, costless, *first, *trained, *_for_rare_classes(beta_for(max(class_counts)), frozen)]
+    if frozen or ratio >= STEEP:
+        trained.insert(0, _balanced_cosine())
+    if ratio >= STEEP:
+        margins, last = _for_rare_classes(beta_for(max(class_counts)), frozen)
+        trained.insert(1 if frozen else len(trained), margins)
+        trained.append(last)
+    return [plain, costless, *trained]
 
 
-def _for_even_classes() -> list[Candidate]:
-    return [
-        Candidate("label smoothing", "the classes are about even; this often helps a little", _loss("label_smoothing")),
-        Candidate("cosine softmax", "directions of features instead of their lengths", {"head": "cosine(tau=0.05)"}),
-    ]
+def _for_even_classes(frozen: bool) -> list[Candidate]:
+    """A head on a trained network gains nothing by label smoothing: docs/results/frozen_network.md."""
+    cosine = Candidate(
+        "cosine softmax", "directions of features instead of their lengths", {"head": "cosine(tau=0.05)"}
+    )
+    if frozen:
+        return [cosine]
+    smoothing = "the classes are about even; this often helps a little"
+    return [Candidate("label smoothing", smoothing, _loss("label_smoothing")), cosine]
 
 
 def _for_uneven_classes(largest: int) -> list[Candidate]:
@@ -68,11 +75,12 @@ def _for_uneven_classes(largest: int) -> list[Candidate]:
     ]
 
 
-def _of_our_combination() -> Candidate:
-    """What short trainings keep of `equipoise_rare_classes`: docs/results/combination.md."""
+def _balanced_cosine() -> Candidate:
+    """What a short training keeps of `equipoise_rare_classes` (docs/results/combination.md), and the best of those
+    tried on a trained network (docs/results/frozen_network.md)."""
     return Candidate(
         "balanced softmax, cosine head",
-        "of the best we know on long-tailed images, what a short training keeps",
+        "takes the class sizes into account while training, and goes by directions of features, not their lengths",
         {**_loss("balanced_softmax"), "head": "cosine(tau=0.05)"},
     )
 

@@ -192,7 +192,7 @@ class Run:
 
     @property
     def capturable(self) -> bool:
-        """Whether nothing in its step is decided on the host."""
+        """Whether the host decides no more of its step than `phase` tells, so that a GPU's graph can have it."""
         return self.procedure is None or self.procedure.in_graphs
 
     @property

@@ -160,7 +160,7 @@ class Recipe:
 
     @property
     def capturable(self) -> bool:
-        """Whether no procedure decides on the host what its step does, so that a GPU's graph can have it."""
+        """Whether the host decides no more of a step than its procedure's phase, so that a GPU's graph can have it."""
         return self.procedure is None or _procedure(self.procedure).in_graphs
 
     @property

@@ -25,10 +25,23 @@ def test_steeper_imbalance_adds_methods():
     assert {candidate.name for candidate in uneven} < {candidate.name for candidate in steep}
 
 
-def test_what_is_most_promising_comes_before_what_else_is_trained():
-    names = [candidate.name for candidate in shortlist([5000, 10], frozen=False)]
+@pytest.mark.parametrize(("counts", "frozen"), [([5000, 10], False), ([5000, 10], True), ([60, 30], True)])
+def test_what_is_most_promising_comes_before_what_else_is_trained(counts, frozen):
+    names = [candidate.name for candidate in shortlist(counts, frozen)]
     assert names[:3] == ["plain", "logit adjustment", "balanced softmax, cosine head"]
-    assert names[2] not in [candidate.name for candidate in shortlist([5000, 10], frozen=True)]  # not tried there
+
+
+def test_heads_have_what_is_best_for_heads():
+    even, steep = (
+        [candidate.name for candidate in shortlist(counts, frozen=True)] for counts in ([50, 50], [5000, 10])
+    )
+    assert even == ["plain", "cosine softmax"], "label smoothing makes heads worse"
+    assert steep[3] == "LDAM-DRW" and "MFW-DRW" not in steep, "no mixing can act inside a frozen network"
+
+
+def test_it_is_not_on_the_list_where_it_has_not_been_tried():
+    for counts, frozen in (([60, 30], False), ([50, 50], True)):
+        assert "balanced softmax, cosine head" not in [candidate.name for candidate in shortlist(counts, frozen)]
 
 
 @pytest.mark.parametrize(
