@@ -31,16 +31,8 @@ LARGE, SMALL = 224, 128  # sides of the square that the pretrained network sees,
 SCRATCH = 64  # of that which a network without pretraining sees
 FOR_LABELS = 0.4  # of the time, at most: what a pretrained network may take to judge labels before the study
 
-# training a head on features, and a small network from nothing. A linear head on many features fits all images unless
-# its weights are held back: docs/results/frozen_network.md
-HEAD = {
-    "model": "efficientnet_lite0(pretrained=True)",
-    "train": "head",
-    "epochs": 40,
-    "batch_size": 64,
-    "lr": 0.03,
-    "weight_decay": 0.02,
-}
+# training a head on features, and a small network from nothing
+HEAD = {"model": "efficientnet_lite0(pretrained=True)", "train": "head", "epochs": 40, "batch_size": 64, "lr": 0.03}
 WHOLE = {"model": "cnn_small(width=32)", "epochs": 60, "batch_size": 64, "lr": 0.1}
 
 

@@ -14,9 +14,8 @@ from .plan import Plan
 
 def make_optimizer(network: Network, plan: Plan, device: torch.device) -> tuple[torch.optim.Optimizer, Rates]:
     """What moves the weights that are not frozen, and the rates that it moves them by."""
-    groups = decay_groups(
-        network, plan.weight_decay, affine=plan.affine_decay, final=plan.final_decay, towards=plan.affine_towards
-    )
+    decay, towards = float(plan.weight_decay or 0), plan.affine_towards
+    groups = decay_groups(network, decay, affine=plan.affine_decay, final=plan.final_decay, towards=towards)
     if plan.train == "head":
         groups = [{**group, "params": [p for p in group["params"] if p.requires_grad]} for group in groups]
     groups = _by_depth(groups, network, plan.layer_decay)

@@ -9,7 +9,8 @@ from torch import nn
 
 from equipoise.data import Features, load_task
 from equipoise.models import FrozenBody, create_model
-from equipoise.train import Mistakes, Recipe, Run, embed, embedded, fit, predict
+from equipoise.study.tune.space import space_of
+from equipoise.train import Mistakes, Plan, Recipe, Run, embed, embedded, fit, predict
 from equipoise.train.embed import Backbone
 
 CPU = torch.device("cpu")
@@ -55,6 +56,17 @@ def test_seeds_share_one_look_at_the_images(weights, monkeypatch):
     for seed in range(3):
         task_of(recipe_of(weights), seed)
     assert len(looks) == 2  # train and test
+
+
+def test_a_head_is_held_back_more_than_a_network(weights):
+    """Where no decay is written; what is written stands, and the same number written or not is the same run."""
+    plain, written = recipe_of(weights), recipe_of(weights, weight_decay=0.02)
+    assert plain.plan.weight_decay == 0.02 and plain.key == written.key
+    assert recipe_of(weights, weight_decay=0.0).plan.weight_decay == 0
+    assert recipe_of(weights, train="all").plan.weight_decay == Plan().weight_decay == 2e-4
+    assert space_of(recipe_of(weights, weight_decay=0.0)).axes["weight_decay"].values[1] == 0.02
+    (strength,) = {group["weight_decay"] for group in Run(plain, task_of(plain), CPU).optimizer.param_groups}
+    assert strength == 0.02
 
 
 def test_steps_are_those_of_logistic_regression(weights):

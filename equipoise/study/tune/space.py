@@ -14,6 +14,7 @@ from typing import Any
 from ...core import Card, EquipoiseError, Spec, card, did_you_mean, known
 from ...core.words import shown
 from ...train import DIALS, Mistakes, Plan, Recipe
+from ...train.plan import USUAL_DECAY
 from .axis import Axis, around, read_axis
 
 Point = dict[str, Any]  # dial -> value
@@ -78,7 +79,7 @@ def space_of(recipe: Recipe, common: Mapping[str, Any] | None = None, own: Mappi
 
 def _natural(recipe: Recipe) -> Iterator[tuple[str, Axis]]:
     yield "lr", around(recipe.plan.lr)
-    yield "weight_decay", around(recipe.plan.weight_decay or Plan().weight_decay)  # none cannot be multiplied
+    yield "weight_decay", around(recipe.plan.weight_decay or USUAL_DECAY[recipe.plan.train])  # 0 cannot be multiplied
     companions = set(_companions(recipe))
     for dial, entry, params in _methods(recipe):
         if (dial, getattr(recipe, dial)) in companions:  # it belongs to the method that brought it
@@ -107,7 +108,7 @@ def _methods(recipe: Recipe) -> Iterator[tuple[str, Card, dict[str, Any]]]:
 def value_of(recipe: Recipe, dial: str) -> Any:
     """What the recipe has there; the error for a dial that it lacks names the nearest."""
     if dial == PRODUCT:
-        return recipe.plan.lr * recipe.plan.weight_decay
+        return recipe.plan.lr * float(recipe.plan.weight_decay or 0)
     kind, dot, name = dial.partition(".")
     if not dot:
         if kind == "epochs":

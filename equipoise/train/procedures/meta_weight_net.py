@@ -88,7 +88,7 @@ class MetaWeightNet(Procedure):
 
     def _descend(self, run: Run, loss: Tensor) -> None:
         """A step of the small network as `torch.optim.SGD` takes it, with its velocity where a checkpoint sees it."""
-        momentum, decay = run.plan.momentum, run.plan.weight_decay
+        momentum, decay = run.plan.momentum, float(run.plan.weight_decay or 0)
         weights = list(self.weight_net.parameters())
         gradients = torch.autograd.grad(loss, weights)
         with torch.no_grad():
