@@ -54,8 +54,8 @@ def further(largest: int) -> dict[str, dict[str, Any]]:
     return {
         "Remix-DRW": {"mix": "remix", **late},
         "balanced softmax, Remix": {**BALANCED, "mix": "remix"},
-        "balanced softmax, cosine head, Remix": {**BALANCED, **COSINE, "mix": "remix"},
-        "balanced softmax, cosine head, two networks": {**BALANCED, **COSINE, **TWO},
+        "balanced cosine softmax, Remix": {**BALANCED, **COSINE, "mix": "remix"},
+        "balanced cosine softmax, two networks": {**BALANCED, **COSINE, **TWO},
     }
 
 

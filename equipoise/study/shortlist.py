@@ -79,7 +79,7 @@ def _balanced_cosine() -> Candidate:
     """What a short training keeps of `equipoise_rare_classes` (docs/results/combination.md), and the best of those
     tried on a trained network (docs/results/frozen_network.md)."""
     return Candidate(
-        "balanced softmax, cosine head",
+        "balanced cosine softmax",
         "takes the class sizes into account while training, and goes by directions of features, not their lengths",
         {**_loss("balanced_softmax"), "head": "cosine(tau=0.05)"},
     )

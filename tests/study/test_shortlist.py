@@ -28,7 +28,7 @@ def test_steeper_imbalance_adds_methods():
 @pytest.mark.parametrize(("counts", "frozen"), [([5000, 10], False), ([5000, 10], True), ([60, 30], True)])
 def test_what_is_most_promising_comes_before_what_else_is_trained(counts, frozen):
     names = [candidate.name for candidate in shortlist(counts, frozen)]
-    assert names[:3] == ["plain", "logit adjustment", "balanced softmax, cosine head"]
+    assert names[:3] == ["plain", "logit adjustment", "balanced cosine softmax"]
 
 
 def test_heads_have_what_is_best_for_heads():
@@ -41,7 +41,7 @@ def test_heads_have_what_is_best_for_heads():
 
 def test_it_is_not_on_the_list_where_it_has_not_been_tried():
     for counts, frozen in (([60, 30], False), ([50, 50], True)):
-        assert "balanced softmax, cosine head" not in [candidate.name for candidate in shortlist(counts, frozen)]
+        assert "balanced cosine softmax" not in [candidate.name for candidate in shortlist(counts, frozen)]
 
 
 @pytest.mark.parametrize(
