@@ -3,7 +3,8 @@
     python benchmarks/short_training.py cifar10 --data DIR --seeds 8
     python benchmarks/short_training.py cifar10 --data DIR --seeds 8 --frozen
     python benchmarks/short_training.py cifar10 --data DIR --seeds 8 --frozen --largest 300 --ratio 4
-    python benchmarks/short_training.py cifar10 --data DIR --seeds 8 --frozen --only plain --decays 2e-4 0.01 0.05 0.2
+    python benchmarks/short_training.py cifar10 --data DIR --seeds 8 --frozen --only plain --vary weight_decay 2e-4 0.02
+    python benchmarks/short_training.py cifar10 --data DIR --seeds 8 --frozen --set optimizer=adamw lr=1e-3 epochs=200
 
 The methods are those of its shortlist for such classes and, where nothing is pretrained, some that might be on it. The
 training is that of `compare`: of a small network or, with --frozen, of a head on what a trained network sees; the
@@ -15,22 +16,24 @@ are to the first row.
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import time
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
 import torch
-from combination import COSINE, HELD_OUT, TWO, Judged, tasks, trained
+from combination import HELD_OUT, TWO, Judged, tasks, trained
 
 from equipoise.analysis import compare
 from equipoise.core import known
 from equipoise.data import long_tailed_counts
 from equipoise.front.comparison import HEAD, WHOLE
 from equipoise.report.render import words
-from equipoise.study.shortlist import beta_for, shortlist
+from equipoise.study.shortlist import COSINE, beta_for, shortlist
 from equipoise.train import Recipe, Run, embedded
 from equipoise.train.predict import predict_logits
 
@@ -41,11 +44,23 @@ ADJUSTED = "logit adjustment"  # of the plain network's answers: no training of 
 BALANCED = {"loss": "balanced_softmax"}
 
 
-def rows_of(classes: int, largest: int, ratio: float, frozen: bool) -> dict[str, dict[str, Any]]:
+@dataclass(frozen=True)
+class Row:
+    """A training, and under which name its answers are judged once more, without the log prior."""
+
+    options: dict[str, Any]
+    adjusted: str | None = None
+
+    def changed(self, options: dict[str, Any], suffix: str = "") -> Row:
+        return replace(self, options={**self.options, **options}, adjusted=self.adjusted and self.adjusted + suffix)
+
+
+def rows_of(classes: int, largest: int, ratio: float, frozen: bool) -> dict[str, Row]:
     """What is trained: the shortlist but for corrections afterwards, and what else might be on it."""
-    listed = shortlist(long_tailed_counts(classes, largest, ratio), frozen)
-    rows = {each.name: dict(each.options) for each in listed if "posthoc" not in each.options}
-    return rows if frozen else rows | further(largest)
+    plain, *others = shortlist(long_tailed_counts(classes, largest, ratio), frozen)
+    rows = {plain.name: Row(dict(plain.options), ADJUSTED)}
+    rows |= {each.name: Row(dict(each.options)) for each in others if "posthoc" not in each.options}
+    return rows if frozen else rows | {name: Row(options) for name, options in further(largest).items()}
 
 
 def further(largest: int) -> dict[str, dict[str, Any]]:
@@ -59,21 +74,25 @@ def further(largest: int) -> dict[str, dict[str, Any]]:
     }
 
 
-def with_decays(rows: dict[str, dict[str, Any]], decays: list[float]) -> dict[str, dict[str, Any]]:
-    """Each row with each weight decay."""
+def varied(rows: dict[str, Row], option: str, values: list[str]) -> dict[str, Row]:
+    """Each row with each value of an option."""
     return {
-        f"{name}, decay {decay:g}": {**options, "weight_decay": decay}
-        for name, options in rows.items()
-        for decay in decays
+        f"{name}, {option} {value}": row.changed({option: read(value)}, f", {option} {value}")
+        for name, row in rows.items()
+        for value in values
     }
 
 
-def taken_out(name: str) -> dict[str, float]:
-    """Under which name to judge these answers once more, and how much of the log prior is taken out of them then."""
-    return {name.replace("plain", ADJUSTED): 1.0} if name.startswith("plain") else {}
+def read(value: str) -> Any:
+    """A number, where it is one."""
+    try:
+        return json.loads(value)
+    except ValueError:
+        return value
 
 
-def judged(choice: dict[str, Any], options: dict[str, Any], seed: int, frozen: bool) -> Judged:
+def judged(choice: dict[str, Any], options: dict[str, Any], seed: int, frozen: bool) -> tuple[Judged, Judged]:
+    """What it says of held-out images, and of those that it was trained on."""
     base, through = {**WHOLE, "augment": "crop_flip"}, None
     if frozen:
         base = {**HEAD, "model": f"efficientnet_lite0(pretrained=True, size={SIDE})"}
@@ -81,7 +100,10 @@ def judged(choice: dict[str, Any], options: dict[str, Any], seed: int, frozen: b
     task, judged_by = tasks(choice, seed, CPU, through)
     run = Run(Recipe.make({**base, **options}, choice, seed), task, CPU)
     trained([run])
-    return Judged(predict_logits(run, judged_by), judged_by.labels, task.class_counts)
+    held_out, own = (
+        Judged(predict_logits(run, images), images.labels, task.class_counts) for images in (judged_by, task.train)
+    )
+    return held_out, own
 
 
 def print_scores(found: dict[str, list[float]], errors: dict[str, list[float]]) -> None:
@@ -104,30 +126,30 @@ def main() -> None:
     parser.add_argument("--frozen", action="store_true", help="heads on a trained network's features")
     parser.add_argument("--largest", type=int, default=1000, help="images of the largest class")
     parser.add_argument("--ratio", type=float, default=50, help="of the largest class to the smallest")
-    parser.add_argument("--decays", nargs="+", type=float, default=[], help="weight decays to try each row with")
+    parser.add_argument("--set", nargs="+", metavar="OPTION=VALUE", default=[], help="of every training")
+    parser.add_argument("--vary", nargs="+", metavar=("OPTION", "VALUE"), help="an option, and values to try it with")
     parser.add_argument("--seeds", type=int, default=8)
     asked = parser.parse_args()
     if asked.data:
         os.environ["EQUIPOISE_DATA"] = str(asked.data.resolve())
     torch.set_num_threads(1)  # as a study's worker has it
     rows = rows_of(CLASSES[asked.task], asked.largest, asked.ratio, asked.frozen)
-    rows = {name: rows[known("row", name, rows)] for name in asked.only or rows}
-    rows = with_decays(rows, asked.decays) if asked.decays else rows
+    common = {option: read(value) for option, _, value in (text.partition("=") for text in asked.set)}
+    rows = {name: rows[known("row", name, rows)].changed(common) for name in asked.only or rows}
+    rows = varied(rows, asked.vary[0], asked.vary[1:]) if asked.vary else rows
     tail = {"imbalance": "long_tailed", "n_max": asked.largest, "ratio": asked.ratio}
     choice = {"name": asked.task, **tail, "valid": HELD_OUT, "test": False}
     found, errors = dict[str, list[float]](), dict[str, list[float]]()
     for seed in range(asked.seeds):
-        for name, options in rows.items():
+        for name, row in rows.items():
             began = time.monotonic()
-            one = judged(choice, options, seed, asked.frozen)
-            for told, tau in {name: 0.0, **taken_out(name)}.items():
+            one, own = judged(choice, row.options, seed, asked.frozen)
+            for told, tau in [(name, 0.0), *([(row.adjusted, 1.0)] if row.adjusted else [])]:
                 found.setdefault(told, []).append(one.accuracy(tau) / 100)
                 errors.setdefault(told, []).append(one.calibration_error(tau))
                 groups = ", ".join(f"{share:.1f}" for share in one.groups(tau))
-                print(
-                    f"seed {seed}, {told}: {one.accuracy(tau):.2f} % ({groups}), {time.monotonic() - began:.0f} s",
-                    flush=True,
-                )
+                said = f"{one.accuracy(tau):.2f} % ({groups}), of its own images {own.accuracy(tau):.2f} %"
+                print(f"seed {seed}, {told}: {said}, {time.monotonic() - began:.0f} s", flush=True)
     print_scores(found, errors)
 
 
