@@ -8,6 +8,7 @@ from typing import Any
 
 UNEVEN = 1.5  # largest class over smallest, from which on methods for imbalance are worth trying
 STEEP = 10.0  # from which on the stronger ones are
+COSINE = {"head": "cosine(tau=0.05)"}
 
 
 @dataclass(frozen=True)
@@ -41,16 +42,14 @@ def shortlist(class_counts: Sequence[int], frozen: bool) -> list[Candidate]:
         trained.insert(0, _balanced_cosine())
     if ratio >= STEEP:
         margins, last = _for_rare_classes(beta_for(max(class_counts)), frozen)
-        trained.insert(1 if frozen else len(trained), margins)
+        trained.insert(1 if frozen else len(trained), margins)  # of heads, margins are among the best
         trained.append(last)
     return [plain, costless, *trained]
 
 
 def _for_even_classes(frozen: bool) -> list[Candidate]:
     """A head on a trained network gains nothing by label smoothing: docs/results/frozen_network.md."""
-    cosine = Candidate(
-        "cosine softmax", "directions of features instead of their lengths", {"head": "cosine(tau=0.05)"}
-    )
+    cosine = Candidate("cosine softmax", "directions of features instead of their lengths", COSINE)
     if frozen:
         return [cosine]
     smoothing = "the classes are about even; this often helps a little"
@@ -81,7 +80,7 @@ def _balanced_cosine() -> Candidate:
     return Candidate(
         "balanced cosine softmax",
         "takes the class sizes into account while training, and goes by directions of features, not their lengths",
-        {**_loss("balanced_softmax"), "head": "cosine(tau=0.05)"},
+        {**_loss("balanced_softmax"), **COSINE},
     )
 
 
