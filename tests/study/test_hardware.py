@@ -30,23 +30,30 @@ def packing(monkeypatch):
     return found
 
 
-PLAIN = {(1, False): 100.0, (4, False): 300.0, (8, False): 301.0}
+PLAIN = {(1, False): 100.0, (4, False): 300.0, (8, False): 301.0}  # of 32 runs
 
 
 def test_as_many_as_make_the_whole_faster(packing):
-    assert packing(20, PLAIN) == (4, 300.0, False), "eight are no faster"
+    assert packing(32, PLAIN) == (4, 300.0, False), "eight are no faster"
     assert packing(1, PLAIN) == (1, 100.0, False)
 
 
+def test_packs_that_would_be_made_are_measured(packing):
+    """Ten runs go together if that is faster than five and five: whether eight are as fast does not matter."""
+    rates = {(1, False): 81.0, (4, False): 190.0, (5, False): 213.0, (10, False): 250.0}
+    assert packing(10, rates) == (10, 250.0, False)
+    assert packing(10, rates | {(10, False): 214.0}) == (5, 213.0, False)
+
+
 def test_few_runs_go_in_one_pack(packing):
-    """And not five and one because there are packs of four, nor three and three."""
-    rates = PLAIN | {(6, False): 400.0, (3, False): 101.0}
+    """And not four and two, nor three and three."""
+    rates = {(1, False): 100.0, (3, False): 300.0, (6, False): 400.0}
     assert packing(6, rates) == (6, 400.0, False)
-    assert packing(3, rates) == (1, 100.0, False), "where it is faster"
+    assert packing(3, rates | {(3, False): 101.0}) == (1, 100.0, False), "where it is faster"
 
 
 def test_no_more_than_fit(packing):
-    assert packing(20, PLAIN, memory=10**9).size == 1
+    assert packing(32, PLAIN, memory=10**9).size == 1
 
 
 def test_a_short_study_measures_no_more_than_the_first_pack(packing, monkeypatch):
@@ -58,7 +65,7 @@ def test_a_short_study_measures_no_more_than_the_first_pack(packing, monkeypatch
 @pytest.mark.parametrize(("compiled", "kept"), [(350.0, (4, 350.0, True)), (290.0, (4, 300.0, False))])
 def test_compiled_only_where_that_is_faster(packing, compiled, kept):
     rates = PLAIN | {(1, True): 200.0, (4, True): compiled, (8, True): compiled}
-    assert packing(20, rates, may_compile=True) == kept
+    assert packing(32, rates, may_compile=True) == kept
 
 
 def test_what_compiling_is_worth_is_kept(tmp_path):

@@ -164,8 +164,8 @@ def test_memory_stays_over_500_epochs():
 def test_the_pack_size_is_measured():
     recipe = Recipe.make({"model": "cnn_small", "epochs": 1}, TASK, seed=1)
     task = load_task(**recipe.task.__dict__, seed=1).to("cuda")
-    found = hardware.packing(recipe, 20, task, False)
-    assert found.size in (*hardware.PACK_SIZES, 20) and found.rate > 0 and not found.compiled
+    found = hardware.packing(recipe, 16, task, False)
+    assert found.size in hardware.PACK_SIZES and found.rate > 0 and not found.compiled
 
 
 def test_a_profile_of_captured_steps():

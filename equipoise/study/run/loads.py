@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from .hardware import even_packs
 from .job import Job
 
 
@@ -35,12 +36,9 @@ def _length(job: Job) -> int:
 
 
 def _evenly(jobs: list[Job], most: int) -> Iterator[list[Job]]:
-    """As few parts as have no more than `most`, the first ones of one more where it must be."""
-    parts = -(-len(jobs) // most)
-    least, more = divmod(len(jobs), parts)
     rest = iter(jobs)
-    for part in range(parts):
-        yield list(islice(rest, least + (part < more)))
+    for size in even_packs(len(jobs), most):
+        yield list(islice(rest, size))
 
 
 def epochs_of(load: Sequence[Job]) -> int:
