@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,9 +11,9 @@ from ..analysis import smallest_n_for_claim
 from ..analysis.statistics.combined import LEAST, Combined, combine_scores
 from ..core import EquipoiseError
 from ..core.words import counted
+from ..store.recipes import identity
 from .collect import flat
 from .collected import Collected, Method
-from .data import recipe_of_data
 from .premises import ACCEPTED
 from .render.paper import one_metric
 from .titles import data_name, data_title, network_name
@@ -105,8 +104,7 @@ def _data_sets(studies: Sequence[Collected], baseline: str) -> tuple[DataSet, ..
     """The studies by what they are about: one baseline recipe is one data set."""
     groups: dict[str, list[Collected]] = {}
     for results in studies:
-        recipe = recipe_of_data(_method(results, baseline).recipe)
-        groups.setdefault(json.dumps(recipe, sort_keys=True), []).append(results)
+        groups.setdefault(identity(_method(results, baseline).recipe), []).append(results)
     names = _names([(_method(of_one[0], baseline), of_one) for of_one in groups.values()])
     return tuple(_data_set(name, of_one, baseline) for name, of_one in zip(names, groups.values(), strict=True))
 

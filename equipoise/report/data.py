@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from typing import Any
 
-from ..core import EquipoiseError, Spec
+from ..core import EquipoiseError
 from ..store import Record, Store, StudyDocument
+from ..store.recipes import recipe_of_data
 from .collected import Collected
 
 
@@ -31,20 +30,6 @@ def refuse_unlike_data(study: StudyDocument, store: Store) -> None:
                 f"{'; '.join(saw)}. "
                 "Run the study again in another folder, with --out: all methods are then trained on the same images"
             )
-
-
-def recipe_of_data(recipe: Mapping[str, Any]) -> dict[str, Any]:
-    """`recipe` without the place of its data, where it says what the data is: a moved folder is the same data.
-
-    >>> recipe_of_data({"task": {"name": "folder(path='x', size=8)", "content": "c0ffee"}})
-    {'task': {'name': 'folder(size=8)', 'content': 'c0ffee'}}
-    """
-    task = recipe.get("task") or {}
-    if not task.get("content"):
-        return dict(recipe)
-    spec = Spec.parse(task["name"])
-    name = str(Spec(spec.name, tuple(pair for pair in spec.params if pair[0] != "path")))
-    return {**recipe, "task": {**task, "name": name}}
 
 
 def untested_classes(results: Collected) -> list[str]:

@@ -5,11 +5,9 @@ docs/evidence.md has the reasons, `analysis.family` the arithmetic.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 from .. import __version__
 from ..analysis import METRICS
@@ -17,8 +15,8 @@ from ..analysis.statistics.family import Asked, Family, Stage, family_of
 from ..analysis.statistics.priority import ALL_METRICS
 from ..analysis.statistics.sequential import Rounds
 from ..store import Compared, Comparison, MethodDocument, Opened, StudyDocument, now
+from ..store.recipes import identity
 from .collected import Run
-from .data import recipe_of_data
 
 
 @dataclass(frozen=True)
@@ -31,20 +29,18 @@ class Before:
 
     @classmethod
     def of(cls, study: StudyDocument, opened: Opened | None, rounds: Rounds | None) -> Before:
-        task = recipe_of_data(_baseline(study).recipe).get("task")
-        compared = opened.comparisons if opened else ()
-        alike = (c for c in compared if recipe_of_data(c.baseline.recipe).get("task") == task)
-        return cls(study, tuple(alike), rounds is not None)
+        compared = opened.compared_on(study.compared_with.recipe) if opened else ()
+        return cls(study, compared, rounds is not None)
 
     @cached_property
     def names(self) -> dict[str, str]:
         """Of all methods that were or are compared, by recipe; those of the study first."""
-        names = {_identity(method.recipe): method.name for method in self.study.methods}
+        names = {identity(method.recipe): method.name for method in self.study.methods}
         for method in self._compared:
             name = method.name
-            while name in names.values() and _identity(method.recipe) not in names:
+            while name in names.values() and identity(method.recipe) not in names:
                 name += " (before)"
-            names.setdefault(_identity(method.recipe), name)
+            names.setdefault(identity(method.recipe), name)
         return names
 
     @cached_property
@@ -52,7 +48,7 @@ class Before:
         """Of the runs that were looked at, by method and seed."""
         keys: dict[str, dict[int, str]] = {}
         for method in self._compared:
-            keys.setdefault(self.names[_identity(method.recipe)], {}).update(method.runs)
+            keys.setdefault(self.names[identity(method.recipe)], {}).update(method.runs)
         return keys
 
     @property
@@ -99,11 +95,11 @@ class Before:
 
     def _asked(self, comparison: Comparison, seeds: Mapping[int, int]) -> Asked:
         scores = {
-            self.names[_identity(method.recipe)]: frozenset(seeds[s] for s in method.runs if s in seeds)
+            self.names[identity(method.recipe)]: frozenset(seeds[s] for s in method.runs if s in seeds)
             for method in (comparison.baseline, *comparison.methods)
         }
-        metric = comparison.metric + ("" if comparison.priority is None else _identity(comparison.priority))
-        return Asked(metric, self.names[_identity(comparison.baseline.recipe)], scores)
+        metric = comparison.metric + ("" if comparison.priority is None else identity(comparison.priority))
+        return Asked(metric, self.names[identity(comparison.baseline.recipe)], scores)
 
     def _notes(self, asked: Sequence[Asked], metrics: int) -> list[str]:
         notes, latest = [], asked[-1]
@@ -136,14 +132,6 @@ def _in_rounds(asked: Sequence[Asked]) -> Family:
     pairs = {name: some for name, some in places.items() if some and name != latest.baseline}
     same = (first.metric, first.baseline) == (latest.metric, latest.baseline)
     return Family((Stage(pairs, share=float(same), own=True),), left=float(same))
-
-
-def _baseline(study: StudyDocument) -> MethodDocument:
-    return next(method for method in study.methods if method.name == study.baseline)
-
-
-def _identity(plain: Mapping[str, Any]) -> str:
-    return json.dumps(recipe_of_data(plain), sort_keys=True)
 
 
 def _label(metric: str) -> str:

@@ -5,7 +5,6 @@ No test of differences notices where one of these fails, so each is said, with h
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -15,9 +14,9 @@ from ..analysis.statistics.priority import ALL_METRICS
 from ..core import Spec
 from ..core.words import counted
 from ..store import Audited, Convergence, Damaged, LongerRun, Store, StudyDocument
+from ..store.recipes import identity
 from ..store.store import REMEDIES
 from .collected import Premise, Run
-from .data import recipe_of_data
 from .render.words import is_share, value
 from .seal import still_to_do
 
@@ -55,8 +54,7 @@ def _has_longer_trainings(store: Store) -> bool:
 def _without_epochs(recipe: Mapping[str, Any]) -> tuple[str, int]:
     """A recipe without seed and epochs, as a text to compare, and its epochs."""
     plan = recipe.get("plan") or {}
-    rest = {**recipe_of_data(recipe), "seed": None, "plan": {**plan, "epochs": None}}
-    return json.dumps(rest, sort_keys=True), plan.get("epochs", 0)
+    return identity({**recipe, "seed": None, "plan": {**plan, "epochs": None}}), plan.get("epochs", 0)
 
 
 def gains_of(

@@ -17,9 +17,9 @@ from typing import Any
 from ..analysis import evaluate
 from ..core import EquipoiseError
 from ..core.files import write_whole
-from ..report.data import recipe_of_data
 from ..report.render.words import is_share
 from ..store import Record, Store, StudyDocument
+from ..store.recipes import recipe_of_data
 from ..store.shapes import maybe, number, recipe, table, text, whole
 from ..train.recipe import without_what_came_later
 

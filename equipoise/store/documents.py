@@ -7,11 +7,13 @@ The two large ones, analysis.json and sensitivity.json, have files of their own 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Protocol, Self
 
 from .filled import Filled
+from .recipes import identity, recipe_of_data
 from .shapes import Key, RecipeTable, key, table
 
 
@@ -68,6 +70,16 @@ class StudyDocument(StudyHead, Filled):
         """Of all runs, method by method."""
         return tuple(k for method in self.methods for k in method.keys)
 
+    @property
+    def compared_with(self) -> MethodDocument:
+        """The baseline."""
+        return next(method for method in self.methods if method.name == self.baseline)
+
+    @property
+    def asked(self) -> dict[str, str]:
+        """What is asked, as texts that tell two questions apart."""
+        return _asked(self.metric, self.priority, self.compared_with.recipe)
+
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> Self:
         study = super().from_dict(plain)
@@ -113,9 +125,18 @@ class Comparison:
     baseline: Compared
     methods: tuple[Compared, ...]  # without the baseline
 
+    @property
+    def asked(self) -> dict[str, str]:
+        """What was asked, as texts that tell two questions apart."""
+        return _asked(self.metric, self.priority, self.baseline.recipe)
+
     def says_as_much_as(self, other: Comparison) -> bool:
         """Whether it is the same but for the time and the version."""
         return replace(self, when=other.when, by_version=other.by_version) == other
+
+
+def _asked(metric: str, priority: Mapping[str, Any] | None, baseline: Mapping[str, Any]) -> dict[str, str]:
+    return {"metric": metric, "priority": json.dumps(priority, sort_keys=True), "baseline": identity(baseline)}
 
 
 @dataclass(frozen=True)
@@ -137,3 +158,8 @@ class Opened(Filled):
     def keys(self) -> frozenset[str]:
         """Of all runs whose test outputs were read."""
         return frozenset(k for opening in self.openings for k in opening.keys)
+
+    def compared_on(self, recipe: Mapping[str, Any]) -> tuple[Comparison, ...]:
+        """What was compared on the data of this recipe."""
+        task = recipe_of_data(recipe).get("task")
+        return tuple(c for c in self.comparisons if recipe_of_data(c.baseline.recipe).get("task") == task)

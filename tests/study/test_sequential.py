@@ -265,6 +265,33 @@ def test_a_study_that_was_reported_is_not_extended_by_what_it_showed(go, store, 
         go(study)
 
 
+@pytest.mark.parametrize(
+    ("changed", "named"),
+    [({"metric": "macro_f1"}, "another metric"), ({"baseline": "good"}, "another baseline")],
+)
+def test_another_question_is_not_trained_for_when_its_looks_are_spent(go, store, study, changed, named):
+    """Nor one whose baseline has another recipe, as it may have in a new version."""
+    go(study)
+    other = replace(study, **changed)
+    assert go(other)[1] == [], "nothing is opened yet"
+    go(study)
+    collect(store)
+    with pytest.raises(EquipoiseError, match=f"had {named}, and .*another folder with --out"):
+        go(other)
+    longer = replace(study.methods["plain"], plan=replace(study.methods["plain"].plan, epochs=9))
+    with pytest.raises(EquipoiseError, match="another baseline"):
+        go(replace(study, methods={**study.methods, "plain": longer}))
+    assert go(study)[1] == [], "the same goes on"
+    assert go(replace(study, methods={n: r for n, r in study.methods.items() if n != "bad"}))[1] == []
+
+
+def test_the_list_of_openings_may_be_damaged(go, store, study):
+    go(study)
+    collect(store)
+    (store.path / "opened.json").write_text("torn")
+    assert go(replace(study, metric="macro_f1"))[1] == []
+
+
 def test_a_study_in_rounds_is_not_run_as_if_its_seeds_were_fixed(go, store, study):
     go(study)
     for _ in range(2):  # the second time without its plan

@@ -19,7 +19,7 @@ from ...analysis.statistics.tests import smallest_n_for_claim
 from ...core import EquipoiseError
 from ...core.words import counted
 from ...data import load_task
-from ...store import Store
+from ...store import Damaged, Store
 from ...store.lock import at_work
 from ...train import Recipe
 from ..binding import bind
@@ -129,6 +129,7 @@ def plan_rounds(study: Study, store: Store, budget: Budget, peek: bool = False) 
     """The plan of this store, or a new one where nothing was trained by it; nothing is found yet."""
     judged_on = "test" if peek else "validation"
     if store.holds(Rounds) and store.records():
+        _check_same_question(study, store)
         return replace(store.document(Rounds), found=(), ended=None, judged_on=judged_on)
     if store.was_opened():
         raise EquipoiseError(
@@ -138,6 +139,22 @@ def plan_rounds(study: Study, store: Store, budget: Budget, peek: bool = False) 
     if not peek:
         _check_validation_data(study)
     return replace(new_rounds(study, budget), judged_on=judged_on)
+
+
+def _check_same_question(study: Study, store: Store) -> None:
+    """A plan pays for the looks at one question. It may become another by a new version alone, with other defaults."""
+    try:
+        opened, now = store.opened(), study.document()
+    except Damaged:  # the report says what is lost with it
+        return
+    for first in opened.compared_on(now.compared_with.recipe)[:1] if opened else ():
+        changed = [what for what, text in first.asked.items() if text != now.asked[what]]
+        if changed:
+            raise EquipoiseError(
+                f"the test set of {store.path} was opened when the study had another {' and another '.join(changed)}, "
+                "and the looks at it have used up the error that claims may have: nothing could be claimed of what is "
+                "trained now. Choose another folder with --out"
+            )
 
 
 def new_rounds(study: Study, budget: Budget) -> Rounds:
