@@ -3,16 +3,21 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
+CONSTRAINTS := constraints.txt
 DOCS   := .venv-docs
 CORES  := $(shell nproc 2>/dev/null || sysctl -n hw.ncpu)
 
-.PHONY: demo test lint bench pages studies tables docs clean
+.PHONY: demo test oldest lint bench pages studies tables docs clean
 
 demo: $(READY)  ## a real study on embedded data: five methods, eight seeds, a verdict, a report
 	$(BIN)/equipoise run studies/demo.toml
 
 test: $(READY) browser database  ## all tests
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(CORES) --dist worksteal
+
+oldest:  ## all tests with the oldest versions that pyproject.toml allows, in .venv-oldest: gigabytes, for torch has CUDA then
+	mkdir -p build && $(PYTHON) .ci/oldest.py > build/oldest.txt
+	$(MAKE) test VENV=.venv-oldest CONSTRAINTS=build/oldest.txt
 
 lint: $(READY)  ## style and types
 	$(BIN)/ruff check .
@@ -37,12 +42,12 @@ docs: $(DOCS)/.ready  ## the site, in build/docs: method pages, tutorials (which
 	$(DOCS)/bin/python -m sphinx --quiet --fail-on-warning --keep-going docs build/docs
 
 clean:
-	rm -rf $(VENV) $(DOCS) docs/auto_tutorials build dist *.egg-info runs equipoise/native/*.so
+	rm -rf $(VENV) .venv-oldest $(DOCS) docs/auto_tutorials build dist *.egg-info runs equipoise/native/*.so
 
-$(READY): pyproject.toml setup.py constraints.txt $(wildcard equipoise/native/*.[ch])
+$(READY): pyproject.toml setup.py $(CONSTRAINTS) $(wildcard equipoise/native/*.[ch])
 	@command -v cc >/dev/null || $(call apt,gcc libc6-dev) || echo "no C compiler: installed without the CPU kernels"
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint $(CONSTRAINTS) --editable '.[dev]'
 	touch $@
 
 $(DOCS)/.ready: pyproject.toml constraints.txt

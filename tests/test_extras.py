@@ -10,6 +10,8 @@ import pytest
 
 from equipoise.core.extras import EXTRAS, MissingPackage, require
 
+from .loading import loaded
+
 ROOT = Path(__file__).parents[1]
 DECLARED = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 
@@ -50,6 +52,13 @@ def test_the_table_is_what_pyproject_declares():
 def test_all_has_every_extra_of_the_table():
     (everything,) = DECLARED["optional-dependencies"]["all"]
     assert set(everything.removeprefix("equipoise[").removesuffix("]").split(",")) == {e for _, e in EXTRAS.values()}
+
+
+def test_make_oldest_has_a_version_of_each_package():
+    pins = loaded(ROOT / ".ci" / "oldest.py").oldest()
+    assert all(re.fullmatch(r"[\w-]+==[\d.]+", pin) for pin in pins)
+    needed = {name for name, extra in EXTRAS.values() if extra != "zoo"}
+    assert {named(pin) for pin in pins} == {"torch", "numpy", *needed}
 
 
 def test_most_of_the_library_needs_torch_and_numpy_alone():

@@ -22,6 +22,7 @@ from .model import TrainedModel
 LAYOUTS = ("nhwc", "nchw")
 BATCHES = (1, 3, 8)  # sizes that a file is tried with
 EXAMPLE = 4  # the size it is made with
+OLDEST_FOR_ONNX = "2.7"  # of PyTorch: the exporter of the one before cannot write a batch norm
 
 
 class WholeModel(nn.Module):
@@ -137,6 +138,11 @@ def _any_batch() -> Any:
 
 
 def _write_onnx(model: TrainedModel, whole: WholeModel, example: Tensor, path: Path) -> None:
+    if torch.__version__ < OLDEST_FOR_ONNX:
+        raise EquipoiseError(
+            f"an export to onnx needs PyTorch {OLDEST_FOR_ONNX} or newer, and this is {torch.__version__}: update it, "
+            "or choose torch_export or torchscript"
+        )
     program = torch.onnx.export(
         whole,
         (example,),

@@ -1,4 +1,5 @@
 import math
+from inspect import signature
 
 import numpy as np
 import pytest
@@ -20,9 +21,9 @@ def test_against_scipy(name, confidence):
         "skewed": rng.exponential(1, 40),
         "binary": (rng.random(50) < 0.8).astype(float),  # many means are equal to the mean
     }[name]
-    theirs = stats.bootstrap(
-        (values,), np.mean, confidence_level=confidence, n_resamples=20_000, method="BCa", rng=np.random.default_rng(1)
-    ).confidence_interval
+    source = "rng" if "rng" in signature(stats.bootstrap).parameters else "random_state"  # before SciPy 1.15
+    options = {"confidence_level": confidence, "n_resamples": 20_000, "method": "BCa", source: np.random.default_rng(1)}
+    theirs = stats.bootstrap((values,), np.mean, **options).confidence_interval
     spread = values.std() / math.sqrt(len(values))
     ours = bootstrap_interval(values, confidence, resamples=20_000)
     assert ours == pytest.approx((theirs.low, theirs.high), abs=0.06 * spread)  # of two random sources

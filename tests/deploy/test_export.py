@@ -15,12 +15,9 @@ from equipoise.deploy import export as exporting
 from equipoise.deploy.export import export
 from equipoise.deploy.scripts import script_for
 
+from ..exporters import needs_onnx
+
 pytestmark = pytest.mark.filterwarnings("ignore")  # PyTorch's own, about its exporters
-
-
-def needs(to):
-    for package in exporting.WAYS[to].needs:
-        pytest.importorskip(package)
 
 
 @pytest.mark.parametrize("method", ["ldam", "adjusted", "tau_norm", "weighing", "lws", "bbn", "head"])
@@ -33,7 +30,8 @@ def test_every_kind_of_method_can_be_scripted(results, tmp_path, task, method):
 
 @pytest.mark.parametrize("to", ["onnx", "torch_export", "torchscript"])
 def test_the_lines_that_are_printed_run_without_equipoise(model, tmp_path, task, to, capsys, monkeypatch):
-    needs(to)
+    if to == "onnx":
+        needs_onnx()
     path = export(model, to, tmp_path / "it's the model")
     Image.fromarray(task.test.images[7, 0].numpy()).save(tmp_path / "photo.jpg", "PNG")
     script = script_for(model, to, path)
@@ -55,6 +53,14 @@ def test_weights_alone(results, tmp_path):
     with pytest.raises(EquipoiseError, match="weights alone, and logit_adjust"):
         export(results.model("adjusted", seed=0, device="cpu"), "state_dict", tmp_path / "no.pt")
     assert not (tmp_path / "no.pt").exists()
+
+
+def test_the_oldest_pytorch_writes_no_onnx_and_says_so(model, tmp_path, monkeypatch):
+    needs_onnx(exporter=False)
+    monkeypatch.setattr(torch, "__version__", torch.torch_version.TorchVersion("2.6.0+cpu"))
+    with pytest.raises(EquipoiseError, match=r"needs PyTorch 2\.7 or newer, and this is 2\.6\.0.*torchscript"):
+        export(model, "onnx", tmp_path / "model.onnx")
+    assert not (tmp_path / "model.onnx").exists()
 
 
 def test_what_cannot_be_exported_is_refused_with_the_reason(results, tmp_path):

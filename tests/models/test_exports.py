@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from ..exporters import needs_onnx
 from ..loading import loaded
 
 exports = loaded(Path(__file__).parents[2] / "benchmarks" / "exports.py")
@@ -32,8 +33,7 @@ pytestmark = pytest.mark.filterwarnings("ignore")  # PyTorch's own, about its ex
 
 def check(module, way):
     if way == "ONNX":
-        for needed in ("onnx", "onnxscript", "onnxruntime"):
-            pytest.importorskip(needed)
+        needs_onnx()
     assert exports.difference(module, way) < exports.TOLERANCE
 
 

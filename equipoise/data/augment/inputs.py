@@ -17,6 +17,8 @@ def normalize(images: Tensor, mean: Tensor, std: Tensor) -> Tensor:
         raise ValueError(f"normalize expects uint8 images with values 0 to 255, got {images.dtype}")
     if kernels.suits(images, mean, std):
         return kernels.normalized(images, mean, std)
+    if torch.compiler.is_compiling():  # PyTorch 2.6 exports no in-place step on a cast
+        return (images.float() / 255 - mean[:, None, None]) / std[:, None, None]
     # in place: on a CPU, fresh memory for each of the three steps costs more than the steps
     return images.float().div_(255).sub_(mean[:, None, None]).div_(std[:, None, None])
 

@@ -51,16 +51,15 @@ class OnTerminal(Listener):
     @contextmanager
     def steps(self, what: str, total: int) -> Iterator[Callable[[str], None]]:
         columns = (*_columns(20), TimeRemainingColumn())
-        with Progress(*columns, console=self.console, disable=not self.console.is_terminal, transient=True) as bar:
+        with _OnScreen(self.console, *columns) as bar:
             task = bar.add_task(what, total=total, unit="runs")
             yield lambda name: bar.update(task, advance=1, description=name)
 
     @contextmanager
     def stages(self) -> Iterator[StageProgress]:
         columns = (*_columns(24), TimeRemainingColumn())
-        on_screen = self.console.is_terminal
         # after Ctrl-C the bar gives the terminal its cursor back
-        with on_ctrl_c(), Progress(*columns, console=self.console, disable=not on_screen, transient=True) as bar:
+        with on_ctrl_c(), _OnScreen(self.console, *columns) as bar:
             tasks: dict[str, TaskID] = {}
 
             def show(stage: str, done: int, total: int) -> None:
@@ -79,13 +78,23 @@ def _columns(width: int) -> tuple[ProgressColumn, ...]:
     )
 
 
+class _OnScreen(Progress):
+    """Bars that vanish at their end. Where there is no terminal nothing is drawn, not even an empty line at the end, as
+    Rich before 14.3 does."""
+
+    def __init__(self, console: Console, *columns: ProgressColumn) -> None:
+        super().__init__(*columns, console=console, disable=not console.is_terminal, transient=True)
+
+    def stop(self) -> None:
+        if not self.disable:
+            super().stop()
+
+
 class _Bars(Watch):
     def __init__(self, listener: OnTerminal, names: Mapping[str, str], total: int, done: int) -> None:
         self.listener, self.names, self.pace = listener, names, Pace(total, done)
         self.on_screen = listener.console.is_terminal
-        self.progress = Progress(
-            *_columns(12), _News(self.pace), console=listener.console, disable=not self.on_screen, transient=True
-        )
+        self.progress = _OnScreen(listener.console, *_columns(12), _News(self.pace))
         self.whole = self.progress.add_task("whole study", total=total, completed=done, unit="runs", note="")
         self.bars: dict[int, TaskID] = {}
 
