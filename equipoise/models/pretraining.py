@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import fmean
 
 
 @dataclass(frozen=True)
@@ -30,4 +31,4 @@ def for_channels(values: Sequence[float], channels: int) -> tuple[float, ...]:
     >>> for_channels((0.4, 0.5, 0.6), 1)
     (0.5,)
     """
-    return (sum(values) / len(values),) if channels == 1 else tuple(values)
+    return (fmean(values),) if channels == 1 else tuple(values)

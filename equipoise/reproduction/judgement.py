@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import fmean
 
 import numpy as np
 from scipy import special
@@ -53,7 +54,7 @@ def judge(cell: Cell, records: StudyRecords | None) -> Judgement:
     values = _values(cell, records) if records else []
     if not values:
         return Judgement(cell, "not run")
-    mean = float(np.mean(values))
+    mean = fmean(values)
     low, high = new_mean_interval(values, cell.n or 1)
     if len(values) < FEWEST:
         return Judgement(cell, "too few runs", len(values), mean, low, high)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import fmean
 
 from markupsafe import Markup
 
@@ -106,7 +107,7 @@ def rows_of(studies: Iterable[StudyRecords], papers: Iterable[Paper]) -> list[Ro
             scores, plan = study.shown_scores(method), study.methods[method]["plan"]
             source, printed = cells.get((study.name, method), (None, None))
             if len(scores) >= (FEWEST if source else FEWEST_OF_OURS):
-                ours = Ours(len(scores), sum(scores) / len(scores), *mean_interval(scores))
+                ours = Ours(len(scores), fmean(scores), *mean_interval(scores))
                 # a study of ours trains as it likes, so that is said
                 own = f"{plan['epochs']} epochs, decay {plan['weight_decay']:g}"
                 rows.append(Row(method, source or own, "paper" if source else "own", ours, printed))

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from ..core import EquipoiseError, known
@@ -41,7 +42,7 @@ class Verification:
 
     @property
     def mean(self) -> float:
-        return sum(self.scores) / len(self.scores)
+        return fmean(self.scores)
 
     @property
     def expected(self) -> tuple[float, float]:

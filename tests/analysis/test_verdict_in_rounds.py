@@ -43,7 +43,7 @@ def test_scores_between_two_looks_are_not_used():
     scores = study(12, plain=0.70, other=0.75)
     at_eight = compare({name: x[:8] for name, x in scores.items()}, "plain", looks=LOOKS)
     between = compare({name: x[:11] for name, x in scores.items()}, "plain", looks=LOOKS)
-    assert between.methods == at_eight.methods
+    assert repr(between.methods) == repr(at_eight.methods)  # as texts: from Python 3.13 on nan in them is not itself
     before = compare({name: x[:5] for name, x in scores.items()}, "plain", looks=LOOKS)
     assert {(m.standing, m.n) for m in before.methods} == {("baseline", 0), ("no data", 0)}
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from statistics import fmean
 
 from markupsafe import Markup
 
@@ -57,13 +58,13 @@ def _ends(method: Method, groups: list[Sequence[int]]) -> str:
 
 def _mean(method: Method, classes: Iterable[int]) -> float:
     known = [method.per_class[c].mean for c in classes if method.per_class[c].n]
-    return sum(known) / len(known) if known else math.nan
+    return fmean(known) if known else math.nan
 
 
 def _size_series(
     method: Method, names: Sequence[str], sizes: Sequence[int], groups: list[Sequence[int]], x: Scale, y: Scale
 ) -> Markup:
-    centre = [math.exp(sum(math.log(sizes[c]) for c in group) / len(group)) for group in groups]
+    centre = [math.exp(fmean(math.log(sizes[c]) for c in group)) for group in groups]
     drawn = [
         tag("path", class_="line", d=path((x(s), y(_mean(method, g))) for s, g in zip(centre, groups, strict=True)))
     ]

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
+from statistics import fmean
 
 from markupsafe import Markup
 
@@ -151,7 +152,7 @@ def named_rows(
         parts.append(tag("g", mark, class_=colour(index[name])))
     for i, row in enumerate(rows):
         parts.append(tag("text", row, class_="small", x=left - 8, y=top + (i + 0.5) * tall + 4, text_anchor="end"))
-    means = [sum(column) / len(rows) for column in zip(*matrix, strict=True)]
+    means = [fmean(column) for column in zip(*matrix, strict=True)]
     label = f"{title}. Means: " + "; ".join(f"{n}: {shades.said(m)}" for n, m in zip(names, means, strict=True))
     return drawing(PANEL, top + tall * len(rows) + 10, label, parts)
 

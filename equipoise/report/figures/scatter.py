@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from statistics import fmean
 
 from markupsafe import Markup
 
@@ -28,7 +29,7 @@ def scatter_panel(results: Collected, title: str, words: str, pairs: Pairs, fact
     means = {}
     for m in shown:
         own = pairs[m.name]
-        means[m.name] = mean = tuple(sum(column) / len(own) for column in zip(*own, strict=True))
+        means[m.name] = mean = tuple(fmean(column) for column in zip(*own, strict=True))
         dots = [tag("circle", class_="seed", cx=x(a), cy=y(b), r=2.2) for a, b in own]
         tip = tag("title", f"{m.name}: {number(mean[0], 3)}, {number(factor * mean[1], 1)}; n = {len(own)}")
         parts.append(series(m.index, *dots, marker(m.index, x(mean[0]), y(mean[1]), 5.0, tip)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from statistics import fmean
 
 from markupsafe import Markup
 
@@ -53,7 +54,7 @@ def without_diagonal(matrix: Sequence[Sequence[float]]) -> list[list[float]]:
 
 def mean(values: Iterable[Number]) -> float:
     known = [v for v in values if v is not None]
-    return sum(known) / len(known) if known else math.nan
+    return fmean(known) if known else math.nan
 
 
 def curve_of(column: Sequence[Estimated], axis: Axis) -> Curve:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from pathlib import Path
+from statistics import fmean
 
 from torch import Tensor
 
@@ -122,7 +123,7 @@ def _by_severity(numbers: Numbers) -> list[float]:
     """Without corruption, then at each severity the mean over corruptions."""
     return [
         numbers["clean"],
-        *(sum(column) / len(CORRUPTIONS) for column in zip(*numbers["errors"].values(), strict=True)),
+        *(fmean(column) for column in zip(*numbers["errors"].values(), strict=True)),
     ]
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 
 import torch
@@ -129,31 +130,36 @@ def company_of(study: Study, spaces: dict[str, Space], store: Store, url: str | 
     return Shared(url, name, store, aim, most=how.workers * at_once)
 
 
-def searches_of(study: Study, spaces: dict[str, Space], store: Store, url: str | None) -> dict[str, Search]:
-    """The search that the study asks for, for each method; `url` is that of Optuna's database."""
+@contextmanager
+def searches_of(study: Study, spaces: dict[str, Space], store: Store, url: str | None) -> Iterator[dict[str, Search]]:
+    """The search that the study asks for, for each method; `url` is that of Optuna's database, which is closed then."""
     tuning, higher = study.tuning, ALL_METRICS[study.metric].higher_is_better
     if tuning.sampler == "grid":
-        return {
+        yield {
             name: GridSearch(space.axes, space.start, tuning.trials, higher_is_better=higher)
             for name, space in spaces.items()
         }
+        return
     from .sampled import SampledSearch, storage_at, storage_in  # Optuna takes a while to import
 
     storage = storage_at(with_driver(url)) if url else storage_in(store.path / DATABASE)
-    return {
-        name: SampledSearch(
-            space.axes,
-            space.start,
-            tuning.trials,
-            higher_is_better=higher,
-            sampler=tuning.sampler,
-            # the median of what a race has left to its end is no measure for the others
-            prunes=tuning.prune and not tuning.race and len(tuning.seeds) > 1,
-            name=f"{study.name} · {name} · {_digest(space, study)}",  # a study asked differently is another one
-            storage=storage,
-        )
-        for name, space in spaces.items()
-    }
+    try:
+        yield {
+            name: SampledSearch(
+                space.axes,
+                space.start,
+                tuning.trials,
+                higher_is_better=higher,
+                sampler=tuning.sampler,
+                # the median of what a race has left to its end is no measure for the others
+                prunes=tuning.prune and not tuning.race and len(tuning.seeds) > 1,
+                name=f"{study.name} · {name} · {_digest(space, study)}",  # a study asked differently is another one
+                storage=storage,
+            )
+            for name, space in spaces.items()
+        }
+    finally:
+        storage.engine.dispose()
 
 
 def _digest(space: Space, study: Study) -> str:

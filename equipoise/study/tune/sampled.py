@@ -181,7 +181,7 @@ def _frozen(trial: optuna.Trial) -> FrozenTrial:
     return next(t for t in trial.study.get_trials(deepcopy=False) if t.number == trial.number)
 
 
-def storage_at(url: str) -> BaseStorage:
+def storage_at(url: str) -> RDBStorage:
     """Optuna's storage at a URL; it says nothing from here on."""
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     try:
@@ -216,7 +216,7 @@ def explained(storage: Path | str) -> Iterator[None]:
         raise EquipoiseError(f"the database of trials, {storage}, failed: {meaning}") from error
 
 
-def storage_in(path: Path) -> BaseStorage:
+def storage_in(path: Path) -> RDBStorage:
     """Optuna's storage in an SQLite file.
 
     It does not wait for the disk, which is most of its time: what a kill leaves is whole, and what a power cut loses is

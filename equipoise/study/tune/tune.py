@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 
 from ...core import EquipoiseError
 from ...core.words import counted
@@ -43,10 +43,11 @@ def tune_study(study: Study, store: Store, how: How, listener: Listener, storage
         _alone(store),
         database_told(study, store, storage),
         closing(company_of(study, spaces, store, storage, aim, how)) as company,
+        ExitStack() as opened,
     ):
         set_aside_damaged(store, listener)
         with company.setup():
-            searches = searches_of(study, spaces, store, storage)
+            searches = opened.enter_context(searches_of(study, spaces, store, storage))
         methods = [
             MethodTuning(
                 name,
