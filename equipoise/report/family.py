@@ -15,6 +15,7 @@ from ..analysis.statistics.family import Asked, Family, Stage, family_of
 from ..analysis.statistics.priority import ALL_METRICS
 from ..analysis.statistics.sequential import Rounds
 from ..store import Compared, Comparison, MethodDocument, Opened, StudyDocument, now
+from ..store.documents import aim_of, same_method
 from ..store.recipes import identity
 from .collected import Run
 
@@ -37,8 +38,9 @@ class Before:
         """Of all methods that were or are compared, by recipe; those of the study first."""
         names = {identity(method.recipe): method.name for method in self.study.methods}
         for method in self._compared:
-            name = method.name
-            while name in names.values() and identity(method.recipe) not in names:
+            known = next((m.name for m in self.study.methods if same_method(m, method)), None)
+            name = known or method.name
+            while not known and name in names.values() and identity(method.recipe) not in names:
                 name += " (before)"
             names.setdefault(identity(method.recipe), name)
         return names
@@ -54,7 +56,8 @@ class Before:
     @property
     def gone(self) -> tuple[str, ...]:
         """Methods that are not in the study any more."""
-        return tuple(self.names.values())[len(self.study.methods) :]
+        there = {method.name for method in self.study.methods}
+        return tuple(name for name in self.names.values() if name not in there)
 
     @property
     def seeds_back(self) -> tuple[int, ...]:
@@ -98,8 +101,7 @@ class Before:
             self.names[identity(method.recipe)]: frozenset(seeds[s] for s in method.runs if s in seeds)
             for method in (comparison.baseline, *comparison.methods)
         }
-        metric = comparison.metric + ("" if comparison.priority is None else identity(comparison.priority))
-        return Asked(metric, self.names[identity(comparison.baseline.recipe)], scores)
+        return Asked(aim_of(comparison), self.names[identity(comparison.baseline.recipe)], scores)
 
     def _notes(self, asked: Sequence[Asked], metrics: int) -> list[str]:
         notes, latest = [], asked[-1]

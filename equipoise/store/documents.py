@@ -75,11 +75,6 @@ class StudyDocument(StudyHead, Filled):
         """The baseline."""
         return next(method for method in self.methods if method.name == self.baseline)
 
-    @property
-    def asked(self) -> dict[str, str]:
-        """What is asked, as texts that tell two questions apart."""
-        return _asked(self.metric, self.priority, self.compared_with.recipe)
-
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> Self:
         study = super().from_dict(plain)
@@ -125,18 +120,19 @@ class Comparison:
     baseline: Compared
     methods: tuple[Compared, ...]  # without the baseline
 
-    @property
-    def asked(self) -> dict[str, str]:
-        """What was asked, as texts that tell two questions apart."""
-        return _asked(self.metric, self.priority, self.baseline.recipe)
-
     def says_as_much_as(self, other: Comparison) -> bool:
         """Whether it is the same but for the time and the version."""
         return replace(self, when=other.when, by_version=other.by_version) == other
 
 
-def _asked(metric: str, priority: Mapping[str, Any] | None, baseline: Mapping[str, Any]) -> dict[str, str]:
-    return {"metric": metric, "priority": json.dumps(priority, sort_keys=True), "baseline": identity(baseline)}
+def aim_of(asked: StudyDocument | Comparison) -> str:
+    """The metric, and the priority if there is one, as a text."""
+    return asked.metric + ("" if asked.priority is None else json.dumps(asked.priority, sort_keys=True))
+
+
+def same_method(study: MethodDocument, compared: Compared) -> bool:
+    """Whether the one has the recipe of the other, or runs of it: a new version may write more into a recipe."""
+    return identity(study.recipe) == identity(compared.recipe) or not {*study.keys}.isdisjoint(compared.runs.values())
 
 
 @dataclass(frozen=True)

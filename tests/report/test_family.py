@@ -1,6 +1,7 @@
 """A report counts what was compared on its test set before, whatever the study file says now."""
 
 import json
+from itertools import product
 
 import numpy as np
 import pytest
@@ -28,13 +29,15 @@ def outputs(method, seed, n=200):
 @pytest.fixture
 def made(tmp_path, demo):
     store = Store(tmp_path / "s").create()
-    for method in METHODS:
-        for seed in range(SEEDS + 3):
-            record = demo.record_of(
-                "plain", seed, key=f"{method}-{seed}", class_names=("x", "y"), class_counts=(9, 3), curves={}
-            )
-            store.put(record, {"test": outputs(method, seed)})
+    for method, again, seed in product(METHODS, ("", "!"), range(SEEDS + 3)):
+        key = f"{method}{again}-{seed}"
+        record = demo.record_of("plain", seed, key=key, class_names=("x", "y"), class_counts=(9, 3), curves={})
+        store.put(record, {"test": outputs(method, seed)})
     return store
+
+
+def keys(method, seeds):
+    return [f"{method}-{seed}" for seed in seeds]
 
 
 def ask(store, methods=METHODS, seeds=SEEDS, metric="balanced_accuracy", baseline="plain", again=""):
@@ -42,7 +45,7 @@ def ask(store, methods=METHODS, seeds=SEEDS, metric="balanced_accuracy", baselin
     study = {
         "schema": 1, "name": "s", "question": "What is better?", "baseline": baseline, "metric": metric, "seeds": seeds,
         "methods": [
-            {"name": n, "recipe": {"task": {"name": "t"}, "loss": n + again}, "keys": [f"{n}-{s}" for s in seeds]}
+            {"name": n, "recipe": {"task": {"name": "t"}, "loss": n + again}, "keys": keys(n + again, seeds)}
             for n in methods
         ],
     }  # fmt: skip
@@ -105,9 +108,22 @@ def test_a_method_changed_under_its_name_is_another(made):
     ask(made)
     study = made.read_json("study.json")
     study["methods"] = study["methods"][:2]
-    study["methods"][1]["recipe"]["loss"] = "changed"
+    changed = study["methods"][1]
+    changed["recipe"]["loss"], changed["keys"] = "changed", keys("better!", range(SEEDS))
     made.write_json("study.json", study)
     assert collect(made).verdict.gone == ("better (before)", "other", "third")
+
+
+def test_a_recipe_that_says_more_is_the_same_method(made):
+    """A new version has an option more, which at its default is no part of a run's key."""
+    _, before = ask(made, methods=("plain", "better"))
+    study = made.read_json("study.json")
+    for method in study["methods"]:
+        method["recipe"]["loss"] += "(new=0)"
+    made.write_json("study.json", study)
+    results = collect(made)
+    assert results.verdict.share == 1
+    assert {m.name: m.result.standing for m in results.methods} == {n: m.standing for n, m in before.items()}
 
 
 def test_new_recipes_of_all_have_what_is_left(made):

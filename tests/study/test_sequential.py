@@ -265,24 +265,32 @@ def test_a_study_that_was_reported_is_not_extended_by_what_it_showed(go, store, 
         go(study)
 
 
-@pytest.mark.parametrize(
-    ("changed", "named"),
-    [({"metric": "macro_f1"}, "another metric"), ({"baseline": "good"}, "another baseline")],
-)
-def test_another_question_is_not_trained_for_when_its_looks_are_spent(go, store, study, changed, named):
+@pytest.mark.parametrize("changed", [{"metric": "macro_f1"}, {"baseline": "good"}], ids=["metric", "baseline"])
+def test_another_question_is_not_trained_for_when_its_looks_are_spent(go, store, study, changed):
     """Nor one whose baseline has another recipe, as it may have in a new version."""
     go(study)
     other = replace(study, **changed)
     assert go(other)[1] == [], "nothing is opened yet"
     go(study)
     collect(store)
-    with pytest.raises(EquipoiseError, match=f"had {named}, and .*another folder with --out"):
+    with pytest.raises(EquipoiseError, match="another baseline or metric, and .*another folder with --out"):
         go(other)
     longer = replace(study.methods["plain"], plan=replace(study.methods["plain"].plan, epochs=9))
-    with pytest.raises(EquipoiseError, match="another baseline"):
+    with pytest.raises(EquipoiseError, match="another baseline or metric"):
         go(replace(study, methods={**study.methods, "plain": longer}))
     assert go(study)[1] == [], "the same goes on"
     assert go(replace(study, methods={n: r for n, r in study.methods.items() if n != "bad"}))[1] == []
+
+
+def test_a_baseline_whose_recipe_says_more_is_the_same(go, store, study):
+    """As in a new version that has an option more; its runs are the same."""
+    go(study)
+    collect(store)
+    opened = store.opened()
+    (first,) = opened.comparisons
+    older = replace(first.baseline, recipe={k: v for k, v in first.baseline.recipe.items() if k != "loss"})
+    store.write(replace(opened, comparisons=(replace(first, baseline=older),)))
+    assert go(study)[1] == []
 
 
 def test_the_list_of_openings_may_be_damaged(go, store, study):

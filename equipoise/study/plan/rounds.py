@@ -20,6 +20,7 @@ from ...core import EquipoiseError
 from ...core.words import counted
 from ...data import load_task
 from ...store import Damaged, Store
+from ...store.documents import aim_of, same_method
 from ...store.lock import at_work
 from ...train import Recipe
 from ..binding import bind
@@ -147,14 +148,14 @@ def _check_same_question(study: Study, store: Store) -> None:
         opened, now = store.opened(), study.document()
     except Damaged:  # the report says what is lost with it
         return
-    for first in opened.compared_on(now.compared_with.recipe)[:1] if opened else ():
-        changed = [what for what, text in first.asked.items() if text != now.asked[what]]
-        if changed:
-            raise EquipoiseError(
-                f"the test set of {store.path} was opened when the study had another {' and another '.join(changed)}, "
-                "and the looks at it have used up the error that claims may have: nothing could be claimed of what is "
-                "trained now. Choose another folder with --out"
-            )
+    compared = opened.compared_on(now.compared_with.recipe) if opened else ()
+    if not compared or (aim_of(compared[0]) == aim_of(now) and same_method(now.compared_with, compared[0].baseline)):
+        return
+    raise EquipoiseError(
+        f"the test set of {store.path} was opened when the study had another baseline or metric, and the looks at it "
+        "have used up the error that claims may have: nothing could be claimed of what is trained now. Choose another "
+        "folder with --out"
+    )
 
 
 def new_rounds(study: Study, budget: Budget) -> Rounds:
