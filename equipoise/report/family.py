@@ -30,7 +30,7 @@ class Before:
 
     @classmethod
     def of(cls, study: StudyDocument, opened: Opened | None, rounds: Rounds | None) -> Before:
-        compared = opened.compared_on(study.compared_with.recipe) if opened else ()
+        compared = opened.compared_for(study) if opened else ()
         return cls(study, compared, rounds is not None)
 
     @cached_property

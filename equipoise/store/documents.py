@@ -155,7 +155,12 @@ class Opened(Filled):
         """Of all runs whose test outputs were read."""
         return frozenset(k for opening in self.openings for k in opening.keys)
 
-    def compared_on(self, recipe: Mapping[str, Any]) -> tuple[Comparison, ...]:
-        """What was compared on the data of this recipe."""
-        task = recipe_of_data(recipe).get("task")
-        return tuple(c for c in self.comparisons if recipe_of_data(c.baseline.recipe).get("task") == task)
+    def compared_for(self, study: StudyDocument) -> tuple[Comparison, ...]:
+        """What was compared on this study's data: on its task, or by runs of it."""
+        task, keys = recipe_of_data(study.compared_with.recipe).get("task"), {*study.keys}
+        return tuple(
+            comparison
+            for comparison in self.comparisons
+            if recipe_of_data(comparison.baseline.recipe).get("task") == task
+            or not keys.isdisjoint(comparison.baseline.runs.values())
+        )

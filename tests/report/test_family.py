@@ -120,6 +120,7 @@ def test_a_recipe_that_says_more_is_the_same_method(made):
     study = made.read_json("study.json")
     for method in study["methods"]:
         method["recipe"]["loss"] += "(new=0)"
+        method["recipe"]["task"]["new"] = 0
     made.write_json("study.json", study)
     results = collect(made)
     assert results.verdict.share == 1
@@ -138,7 +139,7 @@ def test_other_data_is_another_question(made):
     ask(made)
     study = made.read_json("study.json")
     for method in study["methods"]:
-        method["recipe"]["task"] = {"name": "another"}
+        method["recipe"]["task"], method["keys"] = {"name": "another"}, keys(method["name"] + "!", range(SEEDS))
     study["methods"] = study["methods"][:2]
     made.write_json("study.json", study)
     assert collect(made).verdict.gone == ()

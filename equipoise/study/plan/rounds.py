@@ -148,7 +148,7 @@ def _check_same_question(study: Study, store: Store) -> None:
         opened, now = store.opened(), study.document()
     except Damaged:  # the report says what is lost with it
         return
-    compared = opened.compared_on(now.compared_with.recipe) if opened else ()
+    compared = opened.compared_for(now) if opened else ()
     if not compared or (aim_of(compared[0]) == aim_of(now) and same_method(now.compared_with, compared[0].baseline)):
         return
     raise EquipoiseError(
