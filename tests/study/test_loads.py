@@ -5,7 +5,10 @@ from dataclasses import replace
 import pytest
 import torch
 
-from equipoise.study.run.job import Job
+from equipoise.store import Store
+from equipoise.study.run import job as job_file
+from equipoise.study.run.how import How
+from equipoise.study.run.job import Job, measured_pack_size
 from equipoise.study.run.loads import loads_of
 from equipoise.train import Recipe
 from equipoise.train.procedures import MetaWeightNet
@@ -34,6 +37,14 @@ def test_only_what_is_alike_goes_together():
     assert loads_of(mixed, GPU, 8) == [small, large, procedure], "a procedure's steps are longer than plain ones"
     peers = jobs(2, procedure="mutual")
     assert loads_of([*small, *peers], GPU, 8) == [[*small, *peers]]
+
+
+def test_measured_is_for_the_most_that_may_go_together(monkeypatch):
+    """Of ten runs with small batches and five with large ones, ten at most share a pack."""
+    asked = []
+    monkeypatch.setattr(job_file, "ask", lambda device, what, recipe, runs, *rest: asked.append(runs) or 4)
+    runs = [*jobs(5, batch_size=64), *jobs(10)]
+    assert measured_pack_size(runs, Store("nowhere"), How(GPU)) == 4 and asked == [10]
 
 
 def test_what_no_graph_can_have_goes_alone(monkeypatch):

@@ -123,6 +123,12 @@ def packing(recipe: Recipe, runs: int, task: Task, may_compile: bool) -> Packing
     return best
 
 
+def alike(recipe: Recipe) -> tuple[Any, ...]:
+    """What runs of one pack have in common: data and batch size. Procedures have longer steps, for which others would
+    wait, and go with each other."""
+    return recipe.task, recipe.plan.batch_size, recipe.plain_steps
+
+
 def even_packs(runs: int, most: int) -> list[int]:
     """Sizes of as few packs as have no more than `most` runs, the first ones of one more where it must be."""
     packs = -(-runs // most)

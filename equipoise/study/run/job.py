@@ -5,6 +5,7 @@ from __future__ import annotations
 import platform
 import time
 import traceback
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass
@@ -38,6 +39,7 @@ from ...train import (
 from .child import Failed, ask
 from .correction import Arrays, change_network, corrected_outputs, posthoc_of
 from .hardware import (
+    alike,
     choose_layouts,
     compiling_pays,
     device_name,
@@ -163,7 +165,8 @@ def measured_pack_size(jobs: Sequence[Job], store: Store, how: How) -> int:
         return 1
     try:
         largest = max(trainings, key=lambda recipe: recipe.networks)  # so that the others fit as well
-        return int(ask(how.device, _pack_size_of, largest, len(trainings), store.path, how))
+        runs = max(Counter(map(alike, trainings)).values())
+        return int(ask(how.device, _pack_size_of, largest, runs, store.path, how))
     except Failed:
         return 1
 
