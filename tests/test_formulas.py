@@ -1,10 +1,11 @@
-"""Formulas for a terminal: every method's docstring without a rest of TeX."""
+"""Docstrings for a terminal: every method's without a rest of TeX, and in lines as long as it is wide."""
 
 import inspect
 
 import pytest
 
 from equipoise.core import cards
+from equipoise.core.docstrings import filled
 from equipoise.core.formulas import plain_text
 
 
@@ -28,3 +29,17 @@ def test_no_tex_is_left(card):
 )
 def test_a_formula_as_text(tex, text):
     assert plain_text(f"a :math:`{tex}` b") == f"a {text} b"
+
+
+@pytest.mark.parametrize("card", cards(), ids=lambda card: f"{card.kind}-{card.name}")
+def test_prose_is_filled_and_no_word_lost(card):
+    text = plain_text(inspect.getdoc(card.factory) or "")
+    narrow = filled(text, 60)
+    assert narrow.split() == text.split()
+    as_it_is = set(text.splitlines())
+    assert [line for line in narrow.splitlines() if len(line) > 60 and line not in as_it_is] == []
+
+
+def test_what_is_no_prose_stays_as_it_is():
+    text = "One.\n\n- a list\n- of two\n\n    x = 1,\n    y = 2\n\nExample:\n    >>> f(\n    ...     1)\n\n    2"
+    assert filled(text, 80) == text

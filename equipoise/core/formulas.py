@@ -54,6 +54,7 @@ def _formula(tex: str) -> str:
     'x̃ = √(v + ε),   n_c^(-1/4)'
     """
     tex = re.sub(r"\\(?:begin|end)\{\w+\}|(?<!\\)&", "", tex)
+    tex = re.sub(r"\s*\\[,;]\s*", " ", tex)
     tex = re.sub(r"\\([td]?frac)(\w)(?:(\w)|(?=\{))", r"\\\1{\2}{\3}", tex).replace("{}{", "{")  # \frac1N
     before = None
     while before != tex:  # from the inside out

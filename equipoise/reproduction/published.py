@@ -9,7 +9,8 @@ A file is about one paper. Each of its tables says
     studies           the study of each column, by the name of its file in studies/full
     numbers           on each line a method of those studies, a bar, and its numbers; a dash stands for none, and
                       what follows ± is the spread
-    [table.differs]   method -> in what our recipe is another one than the paper's; "*" stands for all methods
+    [table.differs]   method -> in what our recipe is another one than the paper's; "*" stands for all methods. Where
+                      that is so in some studies only: method -> pattern of their names -> in what
     [table.unsure]    method -> what is doubtful about the number itself
 
 elsewhere.toml beside them has numbers of other papers on the same tasks, which the pictures show.
@@ -17,8 +18,9 @@ elsewhere.toml beside them has numbers of other papers on the same tasks, which 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -137,8 +139,7 @@ def _cells(table: Mapping[str, Any]) -> Iterator[Cell]:
         raise ValueError(f"{place}: metric is {metric!r}; known are {', '.join(METRICS)}, and gains against a method")
     rows = printed_rows(table["numbers"])
     for about in ("differs", "unsure"):
-        if unknown := table.get(about, {}).keys() - rows.keys() - {"*"}:
-            raise ValueError(f"{place}: {about} names {', '.join(sorted(unknown))}, which no row is of")
+        _check_names(f"{place}: {about}", table.get(about, {}), rows.keys(), studies)
     for method, numbers in rows.items():
         if len(numbers) != len(studies):
             raise ValueError(f"{place}: {method} has {len(numbers)} numbers for {len(studies)} studies")
@@ -153,14 +154,26 @@ def _cells(table: Mapping[str, Any]) -> Iterator[Cell]:
                     table["place"],
                     table.get("n"),
                     table.get("against"),
-                    _about(table, "differs", method),
-                    _about(table, "unsure", method),
+                    _about(table, "differs", method, study),
+                    _about(table, "unsure", method, study),
                 )
 
 
-def _about(table: Mapping[str, Any], what: str, method: str) -> str | None:
-    said = table.get(what, {})
-    return said.get(method, said.get("*"))
+def _check_names(where: str, about: Mapping[str, Any], methods: Set[str], studies: Sequence[str]) -> None:
+    """Nothing is said of a method or a study that the table does not have."""
+    if unknown := about.keys() - methods - {"*"}:
+        raise ValueError(f"{where} names {', '.join(sorted(unknown))}, which no row is of")
+    for pattern in (pattern for said in about.values() if isinstance(said, Mapping) for pattern in said):
+        if not any(fnmatchcase(study, pattern) for study in studies):
+            raise ValueError(f"{where} names {pattern}, which is the name of no study")
+
+
+def _about(table: Mapping[str, Any], what: str, method: str, study: str) -> str | None:
+    methods = table.get(what, {})
+    said = methods.get(method, methods.get("*"))
+    if isinstance(said, Mapping):
+        return next((text for pattern, text in said.items() if fnmatchcase(study, pattern)), None)
+    return said
 
 
 def printed_rows(text: str) -> dict[str, list[str]]:

@@ -55,6 +55,12 @@ def test_what_a_cell_says_of_itself():
     assert (whole.printed, whole.rounding) == ("71", 0.5)
 
 
+def test_a_recipe_may_differ_in_some_studies_only():
+    tuned = {ratio: CELLS[f"mfw_table1_cifar10_long_tailed_ratio{ratio}", "MFW"].differs for ratio in (200, 100, 10)}
+    assert tuned[100] is None
+    assert tuned[200] == tuned[10] == "the paper tunes α and prints its choice for ratio 100 only, which is the α here"
+
+
 def test_a_dash_is_no_number():
     assert ("mfw_table1_cifar10_step_ratio200", "Focal") not in CELLS
 
@@ -69,6 +75,7 @@ TABLE = paper_text(["one", "two"], "ERM | 70.0 71.0")
         ('"accuracy"', '"acuracy"', "metric is 'acuracy'"),
         ('"accuracy"', '"gain in accuracy"', "gains against a method"),
         ('71.0\n"""', '71.0\n"""\n[table.differs]\nErm = "x"', "differs names Erm"),
+        ('71.0\n"""', '71.0\n"""\n[table.differs.ERM]\n"three*" = "x"', r"names three\*, which is the name of no"),
         ('place = "page 1"\n', "", "'place'"),
     ],
 )
