@@ -172,9 +172,7 @@ def _table7() -> Iterator[StudyFile]:
     for ratio in (500, 1000):
         name, choice = f"table7_ratio{ratio}", ("cifar10", "long_tailed", ratio)
         rows = {method: Row(_cifar_row(method, *choice), p) for method, p in _printed(name).items()}
-        yield _cifar_study(
-            name, f"table 7: long-tailed CIFAR-10, ratio {ratio}", choice, rows, (UNPRINTED, *READING)
-        )
+        yield _cifar_study(name, f"table 7: long-tailed CIFAR-10, ratio {ratio}", choice, rows, (UNPRINTED, *READING))
 
 
 # -- figures of the training's progress, appendices D.2, D.8 and D.10 --------------------------------------------------
