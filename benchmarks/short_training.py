@@ -67,6 +67,7 @@ def further(largest: int) -> dict[str, dict[str, Any]]:
     """What might be on the shortlist, and is not."""
     late = {"weighting": f"effective_number(beta={beta_for(largest)}, start=0.8, normalize='batch')"}
     return {
+        "MFW-DRW": {"mix": "mfw(alpha=1.0)", **late},
         "Remix-DRW": {"mix": "remix", **late},
         "balanced softmax, Remix": {**BALANCED, "mix": "remix"},
         "balanced cosine softmax, Remix": {**BALANCED, **COSINE, "mix": "remix"},

@@ -41,9 +41,8 @@ def shortlist(class_counts: Sequence[int], frozen: bool) -> list[Candidate]:
     if frozen or ratio >= STEEP:
         trained.insert(0, _balanced_cosine())
     if ratio >= STEEP:
-        margins, last = _for_rare_classes(beta_for(max(class_counts)), frozen)
-        trained.insert(1 if frozen else len(trained), margins)  # of heads, margins are among the best
-        trained.append(last)
+        margins = _margins(beta_for(max(class_counts)))
+        trained = [*trained[:1], margins, *trained[1:], _even_norms()] if frozen else [*trained, margins]
     return [plain, costless, *trained]
 
 
@@ -84,16 +83,16 @@ def _balanced_cosine() -> Candidate:
     )
 
 
-def _for_rare_classes(beta: float, frozen: bool) -> list[Candidate]:
-    deferred = {"weighting": f"effective_number(beta={beta}, start=0.8, normalize='batch')"}
-    margins = Candidate(
-        "LDAM-DRW", "wider margins for rare classes, weights late in training", {**_loss("ldam"), **deferred}
+def _margins(beta: float) -> Candidate:
+    """Among the best of heads on a trained network: docs/results/frozen_network.md."""
+    deferred = f"effective_number(beta={beta}, start=0.8, normalize='batch')"
+    return Candidate(
+        "LDAM-DRW", "wider margins for rare classes, weights late in training", {**_loss("ldam"), "weighting": deferred}
     )
-    if frozen:
-        norms = Candidate("tau-norm", "evens out the head's weights afterwards", {"posthoc": "tau_norm"})
-        return [margins, norms]
-    mixed = Candidate("MFW-DRW", "weakens the features of frequent classes", {"mix": "mfw(alpha=1.0)", **deferred})
-    return [margins, mixed]
+
+
+def _even_norms() -> Candidate:
+    return Candidate("tau-norm", "evens out the head's weights afterwards", {"posthoc": "tau_norm"})
 
 
 def _loss(name: str) -> dict[str, str]:

@@ -36,7 +36,13 @@ def test_heads_have_what_is_best_for_heads():
         [candidate.name for candidate in shortlist(counts, frozen=True)] for counts in ([50, 50], [5000, 10])
     )
     assert even == ["plain", "cosine softmax"], "label smoothing makes heads worse"
-    assert steep[3] == "LDAM-DRW" and "MFW-DRW" not in steep, "no mixing can act inside a frozen network"
+    assert steep[3] == "LDAM-DRW" and steep[-1] == "tau-norm"
+
+
+@pytest.mark.parametrize("frozen", [True, False])
+def test_nothing_is_mixed(frozen):
+    """No mixing can act inside a frozen network, and none helps in so short a training."""
+    assert not any("mix" in candidate.options for candidate in shortlist([5000, 10], frozen))
 
 
 def test_it_is_not_on_the_list_where_it_has_not_been_tried():
