@@ -10,7 +10,7 @@ from rich.table import Table
 
 from .. import __version__
 from ..core import METHOD_KINDS, Card, EquipoiseError, card, cards
-from ..core.docstrings import filled
+from ..core.docstrings import reflowed
 from ..core.formulas import plain_text
 from ..core.words import counted
 from .app import app, console
@@ -43,7 +43,7 @@ def show(name: Annotated[str, typer.Argument(help="A method's name, e.g. ldam.",
 
     entry = card(name)
     console.print(f"[bold]{escape(_call(entry))}[/]  ({entry.kind})\n")
-    console.print(escape(filled(plain_text(inspect.getdoc(entry.factory) or ""), console.width)))
+    console.print(escape(reflowed(plain_text(inspect.getdoc(entry.factory) or ""), console.width)))
     if entry.companions:
         pairs = ", ".join(f"{dial} = {value!r}" for dial, value in entry.companions.items())
         console.print(f"\nIts companions, where you choose nothing else: {escape(pairs)}")

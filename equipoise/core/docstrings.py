@@ -8,15 +8,14 @@ from collections.abc import Iterator
 from itertools import groupby
 
 _HEADING = re.compile(r"[A-Z][\w ]*:$")
-_AS_IT_IS = re.compile(r" |[-*•] ")  # how formulas, and lists, begin
+_AS_IT_IS = re.compile(r" |[-*•] |\d+[.)] ")  # how formulas, and lists, begin
 
 
-def filled(docstring: str, width: int) -> str:
+def reflowed(docstring: str, width: int) -> str:
     """Its prose in lines of at most so many characters; formulas and examples stay as they are.
 
-    >>> print(filled("A long\\nsentence.\\n\\n    f(x)\\n\\nArgs:\\n    a: this\\n        or that.\\n    b: more.", 14))
-    A long
-    sentence.
+    >>> print(reflowed("A long\\nline.\\n\\n    f(x)\\n\\nArgs:\\n    a: this\\n        or that.\\n    b: more.", 14))
+    A long line.
     <BLANKLINE>
         f(x)
     <BLANKLINE>

@@ -11,7 +11,7 @@ _SYMBOLS = {
     "in": "∈", "notin": "∉", "neq": "≠", "ne": "≠", "le": "≤", "leq": "≤", "ge": "≥", "geq": "≥", "approx": "≈",
     "infty": "∞", "partial": "∂", "nabla": "∇", "top": "ᵀ", "to": "→", "leftarrow": "←", "pm": "±", "mid": "|",
     "lVert": "‖", "rVert": "‖", "lvert": "|", "rvert": "|", "|": "‖", "lfloor": "⌊", "rfloor": "⌋", "langle": "⟨",
-    "rangle": "⟩", "dots": "…", "ldots": "…", "cdots": "…", "{": "{", "}": "}", ",": " ", ";": " ", "!": "",
+    "rangle": "⟩", "dots": "…", "ldots": "…", "cdots": "…", "{": "{", "}": "}", "!": "",
     "quad": "  ", "qquad": "    ", "left": "", "right": "", "bigl": "", "bigr": "", "big": "", "displaystyle": "",
     "textstyle": "", "Big": "", "Bigl": "", "Bigr": "", "propto": "∝", "bigcup": "∪", " ": " ", "\\": "\n",
 }  # fmt: skip
