@@ -17,7 +17,7 @@ from torch.nn import Parameter
 
 from ..core.tracing import is_watched
 
-VERSION = 2  # of the functions' arguments; `kernels.h` has the same
+VERSION = 3  # of the functions' arguments; `kernels.h` has the same
 FOR_PROCESSORS = {"AVX512": "_kernels_avx512", "AVX2": "_kernels_avx2"}  # by PyTorch's word for them, best first
 # every call of a loss or a norm asks `suits`: what it needs is looked up once
 _CPU, _FLOAT, _LONG, _PLAIN = torch.device("cpu"), torch.float32, torch.int64, frozenset({Tensor, Parameter})

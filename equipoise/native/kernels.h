@@ -11,7 +11,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#define EQUIPOISE_VERSION 2 /* of the functions' arguments; `__init__.py` has the same */
+#define EQUIPOISE_VERSION 3 /* of the functions' arguments; `__init__.py` has the same */
 
 #define EXPORT __attribute__((visibility("default")))
 #define INLINE static inline __attribute__((always_inline))

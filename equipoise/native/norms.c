@@ -494,6 +494,17 @@ EXPORT void equipoise_weigh(Count n, Count channels, Count positions, Count colu
     }
 }
 
+/* Mean and variance (C,) of the batch. `work` has 2 n C numbers. */
+EXPORT void equipoise_batch_moments(Count n, Count channels, Count positions, Count columns, Count threads,
+                                    const float *x, float *mean, float *var, float *work) {
+    Shape s = shape_of(n, channels, positions, columns, LARGE_TRAINED);
+    Count size = channels * positions;
+    if (n * size < GRAIN) threads = 1;
+#pragma omp parallel for num_threads(threads)
+    for (Count i = 0; i < n; i++) moments(s, x + i * size, work + i * channels, work + (n + i) * channels);
+    merge(n, channels, work, work + n * channels, mean, var);
+}
+
 /* -- training over blocks ------------------------------------------------------------------------------------------ */
 
 /* `blocks` of `size` consecutive examples, the last with all that is left; `groups` of channels share statistics. What

@@ -14,6 +14,8 @@ from . import floats, library
 _ARGUMENTS = {
     # n, channels, positions, columns, groups, alpha, eps, threads; x, mean, var, weight, bias, y, work
     "weigh": [c_int64] * 5 + [c_double] * 2 + [c_int64] + [c_void_p] * 7,
+    # n, channels, positions, columns, threads; x, mean, var, work
+    "batch_moments": [c_int64] * 5 + [c_void_p] * 4,
     # n, channels, positions, columns, size, blocks, groups, eps, threads, relu;
     # x, shortcut, weight, bias, y, mean, rstd, batch_mean, batch_var, work
     "block_forward": [c_int64] * 7 + [c_double] + [c_int64] * 2 + [c_void_p] * 10,
@@ -38,6 +40,15 @@ def weigh(
     numbers = n, channels, positions, columns, groups, alpha, eps, torch.get_num_threads()
     _kernel("weigh")(*numbers, *_pointers(x, *_packed(channels, *per_channel), y, work))
     return y
+
+
+def batch_moments(x: Tensor, columns: bool) -> tuple[Tensor, Tensor]:
+    """Mean and biased variance (C,) of the batch."""
+    n, channels, positions = _sizes(x)
+    mean, var, work = floats(channels), floats(channels), floats(2 * n * channels)
+    numbers = n, channels, positions, columns, torch.get_num_threads()
+    _kernel("batch_moments")(*numbers, *_pointers(x, mean, var, work))
+    return mean, var
 
 
 def block_forward(
@@ -121,7 +132,7 @@ def update_moving(
     torch.autograd.graph.increment_version([t for t in state if not t.is_inference()])
 
 
-def _sizes(x: Tensor, groups: int) -> tuple[int, int, int]:
+def _sizes(x: Tensor, groups: int = 1) -> tuple[int, int, int]:
     """Examples, channels, positions."""
     n, channels = x.shape[:2]
     if channels % groups:

@@ -106,7 +106,7 @@ class Norm(nn.modules.batchnorm._BatchNorm):
         """relu(norm(x) + shortcut) in as many passes over the maps as the norm alone takes.
 
         None where there are no kernels for that, or where somebody listens to the norm: then the caller goes step by
-        step. Only batch and ghost norms have such kernels, and while they train.
+        step. There are such kernels for training alone.
         """
         return None
 

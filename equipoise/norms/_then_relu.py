@@ -1,4 +1,4 @@
-"""A norm and the ReLU behind it as one, with a shortcut added in between: for norms that have one channel a group."""
+"""A norm and the ReLU behind it as one, with a shortcut added in between."""
 
 from __future__ import annotations
 
@@ -9,47 +9,31 @@ from torch.nn.modules import module as of_all_modules
 from .. import native
 from ._base import Norm
 from .kernels.device import on_triton
-from .kernels.groups import Statistics, is_channels_last, layout_of, split_examples
+from .kernels.groups import Statistics, grouped_norm_relu, is_channels_last, layout_of
 
 TYPES = (torch.bfloat16, torch.float16, torch.float32)  # that the kernels for GPUs take
 
 
 class ThenRelu(Norm):
-    """A batch or ghost norm that can be followed by a ReLU in the same kernel."""
+    """A norm that can be followed by a ReLU in the same kernel."""
 
     def then_relu(self, x: Tensor, shortcut: Tensor | None = None) -> Tensor | None:
-        if not self.training:
-            return None
         given = x, shortcut, self.weight, self.bias
-        in_c = native.suits(*given)
-        if not (in_c or suits_triton(*given)):
+        if not (self.training and (native.suits(*given) or suits_triton(*given))):
             return None
         if not (self._has_statistics(x) and lie_alike(x, shortcut) and self._unobserved()):
             return None
-        y, batch = self._in_c(x, shortcut) if in_c else self._in_triton(x, shortcut)
+        y, batch = self.normalize_then_relu(x, shortcut)
         self._note(batch, x)
         return y
 
-    def _in_c(self, x: Tensor, shortcut: Tensor | None) -> tuple[Tensor, Statistics]:
-        from .kernels.cpu import native_block_norm
-
-        geometry = *self._split(x), self.num_features, self.eps
-        return native_block_norm(x, self.weight, self.bias, *geometry, relu=True, shortcut=shortcut)
-
-    def _in_triton(self, x: Tensor, shortcut: Tensor | None) -> tuple[Tensor, Statistics]:
-        from .kernels.triton import NormReluTriton
-
-        size, blocks = self._split(x)
-        y, mean, var = NormReluTriton.apply(x, shortcut, self.weight, self.bias, size, blocks, self.eps)
-        return y, Statistics(mean, var, size, len(x))
-
-    def _split(self, x: Tensor) -> tuple[int, int]:
-        """Examples in a block, and the number of blocks."""
-        return split_examples(len(x), self.block().examples, x.shape[2:].numel())
+    def normalize_then_relu(self, x: Tensor, shortcut: Tensor | None) -> tuple[Tensor, Statistics]:
+        """relu(`normalize` + shortcut), and the statistics of the batch."""
+        return grouped_norm_relu(x, shortcut, self.weight, self.bias, self.block(), self.eps)
 
     def _has_statistics(self, x: Tensor) -> bool:
         """Whether x is what `forward` takes in training: where it is not, that says what is wrong."""
-        return x.dim() >= 2 and x.shape[1] == self.num_features and x.numel() > self.num_features
+        return x.dim() >= 2 and x.shape[1] == self.num_features and x.numel() > self.block().groups
 
     def _unobserved(self) -> bool:
         """Whether nobody would miss a call of `forward`."""

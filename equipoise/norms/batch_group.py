@@ -7,7 +7,8 @@ from typing import Unpack
 import torch
 
 from ..core import checks, register
-from ._base import Device, Norm, TorchOptions
+from ._base import Device, TorchOptions
+from ._then_relu import ThenRelu
 from .kernels.groups import Block, fit_groups
 
 __all__ = ["BatchGroupNorm2d"]
@@ -20,7 +21,7 @@ __all__ = ["BatchGroupNorm2d"]
     arxiv="1906.03548",
     space={"groups": {"values": (8, 16, 32), "scale": "choice"}, "examples": {"values": (2, 4), "scale": "choice"}},
 )
-class BatchGroupNorm2d(Norm):
+class BatchGroupNorm2d(ThenRelu):
     r"""Normalization over groups of channels of a few examples together, for batches too small for batch norm.
 
     .. math:: y = \gamma \frac{x - \mu}{\sqrt{\sigma^2 + \epsilon}} + \beta

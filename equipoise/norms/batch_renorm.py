@@ -10,7 +10,8 @@ from torch import Tensor
 
 from ..core import checks, register
 from ._base import Device, Norm, TorchOptions
-from .kernels.groups import Block, Statistics, broadcast, grouped_norm
+from ._then_relu import ThenRelu
+from .kernels.groups import Block, Statistics, grouped_norm, grouped_norm_relu, moments_of_batch
 
 __all__ = ["BatchRenorm2d"]
 
@@ -32,7 +33,7 @@ def renorm_limits(
     neutral={"r_max": 1.0, "d_max": 0.0},
     space={"r_max": {"values": (1.5, 3.0, 6.0), "scale": "log", "low": 1.0}},
 )
-class BatchRenorm2d(Norm):
+class BatchRenorm2d(ThenRelu):
     r"""Batch norm whose output in training is moved towards what the moving averages would give.
 
     .. math:: y = \gamma \left( \frac{x - \mu_B}{\sigma_B} r + d \right) + \beta, \quad
@@ -97,20 +98,24 @@ class BatchRenorm2d(Norm):
         return Block(sys.maxsize, self.num_features)  # the whole batch
 
     def normalize(self, x: Tensor) -> tuple[Tensor, Statistics]:
+        return grouped_norm(x, *self._corrected(x), self.block(), self.eps)
+
+    def normalize_then_relu(self, x: Tensor, shortcut: Tensor | None) -> tuple[Tensor, Statistics]:
+        return grouped_norm_relu(x, shortcut, *self._corrected(x), self.block(), self.eps)
+
+    def _corrected(self, x: Tensor) -> tuple[Tensor | None, Tensor | None]:
+        """r γ and d γ + β: batch norm with these is (x̂ r + d) γ + β."""
         if self.running_mean is None:
-            return super().normalize(x)
-        y, batch = grouped_norm(x, None, None, self.block(), self.eps)
+            return self.weight, self.bias
         with torch.no_grad():
-            mean, var = batch.merged()
+            mean, var = moments_of_batch(x)
             std = (var + self.eps).sqrt()
             limits = self.r_max, self.d_max, self.warmup, self.r_steps, self.d_steps
             r_max, d_max = renorm_limits(self.steps, *limits)
             r = (std / self.running_std).clamp(1 / r_max, r_max)
             d = ((mean - self.running_mean) / self.running_std).clamp(-d_max, d_max)
         scale, shift = (r, d) if self.weight is None else (r * self.weight, d * self.weight)
-        shift = shift if self.bias is None else shift + self.bias
-        y = y * broadcast(scale[None], x) + broadcast(shift[None], x)
-        return y.to(x.dtype), batch
+        return scale, shift if self.bias is None else shift + self.bias
 
     @torch.no_grad()
     def track(self, batch: Statistics, rate: float, values: int) -> None:

@@ -7,7 +7,8 @@ from typing import Any, Unpack
 import torch
 
 from ..core import checks, register
-from ._base import Device, Norm, TorchOptions
+from ._base import Device, TorchOptions
+from ._then_relu import ThenRelu
 from .kernels.groups import Block, fit_groups
 
 __all__ = ["GroupNorm2d"]
@@ -16,7 +17,7 @@ __all__ = ["GroupNorm2d"]
 @register(
     "group", kind="norm", year=2018, arxiv="1803.08494", space={"groups": {"values": (8, 16, 32), "scale": "choice"}}
 )
-class GroupNorm2d(Norm):
+class GroupNorm2d(ThenRelu):
     r"""Each example is normalized by itself, over groups of channels.
 
     .. math:: y = \gamma \frac{x - \mu}{\sqrt{\sigma^2 + \epsilon}} + \beta

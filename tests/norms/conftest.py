@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import torch
 
 
 def example_ranges(n, examples, values):
@@ -61,3 +62,8 @@ def reference():
         moving_average=moving_average,
         example_ranges=example_ranges,
     )
+
+
+@pytest.fixture(params=[torch.contiguous_format, torch.channels_last], ids=["contiguous", "channels_last"])
+def layout(request):
+    return request.param

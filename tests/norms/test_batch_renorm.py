@@ -58,11 +58,13 @@ def test_gradient_does_not_flow_through_r_and_d():
     norm.steps += 1
     x = torch.randn(4, 2, 2, 2, dtype=torch.float64, requires_grad=True)
     grad = torch.randn(4, 2, 2, 2, dtype=torch.float64)
-    (found,) = torch.autograd.grad(norm(x), x, grad)
-    std = (x.var((0, 2, 3), correction=0) + 1e-5).sqrt()
-    r = std.detach().clamp(1 / 3, 3)  # σ is 1
-    hat = (x - x.mean((0, 2, 3), keepdim=True)) / std[:, None, None] * r[:, None, None]
-    torch.testing.assert_close(found, torch.autograd.grad(hat, x, grad)[0])
+    norm.weight.data.copy_(torch.tensor([1.5, -0.5]))
+    found = torch.autograd.grad(norm(x), [x, norm.weight, norm.bias], grad)
+    std, mean = (x.var((0, 2, 3), correction=0) + 1e-5).sqrt(), x.mean((0, 2, 3))
+    r, d = std.detach().clamp(1 / 3, 3), mean.detach().clamp(-5, 5)  # σ is 1, μ 0
+    corrected = (x - mean[:, None, None]) / std[:, None, None] * r[:, None, None] + d[:, None, None]
+    y = corrected * norm.weight[:, None, None] + norm.bias[:, None, None]
+    torch.testing.assert_close(found, torch.autograd.grad(y, [x, norm.weight, norm.bias], grad))
 
 
 def test_edges_and_checkpoints():

@@ -9,10 +9,9 @@ from torch import nn
 
 from equipoise import native
 from equipoise.norms import BatchNorm2d, GhostBatchNorm2d, example_weighted_norm
-from equipoise.norms.kernels.groups import Block, grouped_norm
+from equipoise.norms.kernels.groups import Block, grouped_norm, moments_of_batch
 
 EPS = 1e-5
-LAYOUTS = [torch.contiguous_format, torch.channels_last]
 # (N, C, H, W), examples in a block, channel groups
 CASES = {
     "batch norm": ((6, 8, 5, 5), 6, 8),
@@ -40,11 +39,6 @@ def way(request, monkeypatch):
         monkeypatch.setattr(native, "library", lambda: None)
     elif native.library() is None:
         pytest.skip("the package was installed without a C compiler")
-    return request.param
-
-
-@pytest.fixture(params=LAYOUTS, ids=["contiguous", "channels_last"])
-def layout(request):
     return request.param
 
 
@@ -222,3 +216,15 @@ def test_the_moving_averages_are_known_to_have_changed():
     before = norm.running_mean._version
     norm(torch.randn(4, 3, 2, 2))
     assert norm.running_mean._version > before
+
+
+@pytest.mark.parametrize("offset", [0.5, 1e4])
+@pytest.mark.parametrize("case", CASES)
+def test_moments_of_the_batch(case, layout, offset):
+    x = inputs(CASES[case][0], layout, offset)[0]
+    exact = x.detach().double().numpy()
+    mean, var = moments_of_batch(x)
+    assert not mean.requires_grad and mean.dtype is var.dtype is torch.float32
+    np.testing.assert_allclose(mean, exact.mean((0, 2, 3)), rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(var, exact.var((0, 2, 3)), rtol=1e-5 if offset < 1 else 2e-3)
+    assert moments_of_batch(x.bfloat16())[0].dtype is torch.float32

@@ -4,87 +4,46 @@ step, with which they agree to the bit."""
 import pytest
 import torch
 import torch.nn.functional as F
-from torch import nn
-from torch._subclasses.fake_tensor import FakeTensorMode
-from torch.fx.experimental.proxy_tensor import make_fx
 
-from equipoise import native
 from equipoise.models import create_model
-from equipoise.models.networks.blocks import norm_relu
-from equipoise.norms import BatchNorm2d, GhostBatchNorm2d
+from equipoise.norms import BatchNorm2d
 from equipoise.norms._then_relu import ThenRelu
 from equipoise.norms.kernels.cpu import native_block_norm
-from equipoise.norms.kernels.groups import grouped_norm_plain, split_examples
+from equipoise.norms.kernels.groups import fit_groups, grouped_norm_plain, split_examples
+
+from .then_relu import (
+    CASES,
+    NEEDS_C,
+    NORMS,
+    assert_same_bits,
+    every_norm,
+    gradients,
+    make_norm,
+    maps,
+    of_single_channels,
+    step_by_step,
+    with_and_without_shortcut,
+)
 
 EPS = 1e-5
-# (N, C, H, W) and examples of a ghost
-CASES = {
-    "three channels": ((8, 3, 4, 4), 2),
-    "a smaller last ghost": ((9, 5, 3, 3), 4),
-    "more channels than fill a line": ((5, 70, 2, 2), 16),
-    "single examples": ((6, 3, 7, 7), 1),
-    "one sample": ((1, 6, 5, 5), 16),
-    "one position": ((9, 10, 1, 1), 4),
-    "more channels than a tile has": ((2, 1030, 3, 3), 2),
-    "past the cache": ((64, 16, 40, 40), 16),
-    "past the cache and odd": ((51, 431, 7, 7), 16),
-}
-NORMS = {"batch": BatchNorm2d, "ghost": GhostBatchNorm2d}
 
-pytestmark = pytest.mark.skipif(native.library() is None, reason="the package was installed without a C compiler")
-with_and_without_shortcut = pytest.mark.parametrize("with_shortcut", [False, True], ids=["alone", "shortcut"])
-every_norm = pytest.mark.parametrize("name", NORMS)
-
-
-@pytest.fixture(params=[torch.contiguous_format, torch.channels_last], ids=["contiguous", "channels_last"])
-def layout(request):
-    return request.param
-
-
-def maps(shape, layout, with_shortcut):
-    """x, a shortcut or None, and a gradient."""
-    x, shortcut, grad = (
-        (torch.randn(shape) * 2 + mean).contiguous(memory_format=layout).requires_grad_(wanted)
-        for mean, wanted in ((1.5, True), (0.0, True), (0.0, False))
-    )
-    return x, shortcut if with_shortcut else None, grad
+pytestmark = NEEDS_C
 
 
 def of_channels(channels):
     return tuple(torch.randn(channels).requires_grad_() for _ in range(2))
 
 
-def make_norm(name, channels, ghost=16, **options):
-    """A norm with the same γ and β each time."""
-    norm = BatchNorm2d(channels, **options) if name == "batch" else GhostBatchNorm2d(channels, ghost, **options)
-    generator = torch.Generator().manual_seed(3)
-    for parameter in norm.parameters():
-        nn.init.normal_(parameter, generator=generator)
-    return norm
-
-
-def step_by_step(norm, x, shortcut=None):
-    y = norm(x)
-    return F.relu(y if shortcut is None else y + shortcut)
-
-
-def gradients(y, grad, *leaves):
-    return torch.autograd.grad(y, [t for t in leaves if t is not None and t.requires_grad], grad)
-
-
-def assert_same_bits(found, wanted):
-    for ours, theirs in zip(found, wanted, strict=True):
-        torch.testing.assert_close(ours, theirs, atol=0, rtol=0, equal_nan=True)
-
-
 @pytest.mark.parametrize("affine", [(True, True), (True, False), (False, True), (False, False)], ids=str)
+@pytest.mark.parametrize("grouped", [False, True], ids=["channels", "groups"])
 @with_and_without_shortcut
 @pytest.mark.parametrize("case", CASES)
-def test_values_gradients_and_statistics_are_those_of_the_formula(case, layout, with_shortcut, affine):
+def test_values_gradients_and_statistics_are_those_of_the_formula(case, layout, with_shortcut, grouped, affine):
     shape, ghost = CASES[case]
     x, shortcut, grad = maps(shape, layout, with_shortcut)
     weight, bias = (t if wanted else None for t, wanted in zip(of_channels(shape[1]), affine, strict=True))
-    geometry = *split_examples(shape[0], ghost, shape[2] * shape[3]), shape[1], EPS
+    groups = fit_groups(shape[1], 4) if grouped else shape[1]
+    geometry = *split_examples(shape[0], ghost, shape[1] * shape[2] * shape[3] // groups), groups, EPS
     y, batch = native_block_norm(x, weight, bias, *geometry, relu=True, shortcut=shortcut)
     leaves = x, shortcut, weight, bias
     exact = [None if t is None else t.detach().double().requires_grad_() for t in leaves]
@@ -122,7 +81,7 @@ def test_it_is_the_same_to_the_bit_as_step_by_step(case, name, layout, with_shor
     assert_same_bits(*found)
 
 
-@every_norm
+@of_single_channels
 def test_a_number_computed_by_hand(name, layout):
     """x = 1, 3 has mean 2 and variance 1; with ε = 3 it becomes ∓1/2, with γ = 2 and β = 1/2 -1/2 and 3/2."""
     for shortcut, y, dx, d_shortcut, d_weight, d_bias in (
@@ -234,126 +193,6 @@ def test_without_a_shortcut_the_result_is_not_kept():
     assert added.grad_fn.saved_tensors[1].shape == x.shape
 
 
-@every_norm
-def test_other_types(name):
-    """Whatever the default is, float32 is served; other numbers go step by step."""
-    x, shortcut, _ = maps((6, 5, 4, 4), torch.channels_last, with_shortcut=True)
-    norm = make_norm(name, 5, ghost=2)
-    wanted = step_by_step(make_norm(name, 5, ghost=2), x, shortcut)
-    torch.set_default_dtype(torch.float64)
-    try:
-        assert_same_bits([norm.then_relu(x, shortcut)], [wanted])
-    finally:
-        torch.set_default_dtype(torch.float32)
-    for dtype in (torch.float64, torch.bfloat16, torch.float16):
-        other = make_norm(name, 5, ghost=2).to(dtype)
-        assert norm.then_relu(x.to(dtype)) is None and norm.then_relu(x, shortcut.to(dtype)) is None
-        assert other.then_relu(x.to(dtype)) is None and other.then_relu(x) is None
-        y = norm_relu(other, x.to(dtype), shortcut.to(dtype))
-        assert y.dtype is dtype
-        torch.testing.assert_close(y.float(), wanted, atol=0.1, rtol=0.1)
-
-
-@every_norm
-def test_maps_that_do_not_lie_alike_go_step_by_step(name):
-    norm, gapped = make_norm(name, 4, ghost=2), torch.randn(6, 4, 5, 10)[..., ::2]
-    x, last = gapped.contiguous(), gapped.contiguous(memory_format=torch.channels_last)
-    wide = torch.randn(6, 8, 5, 5)[:, :4]
-    not_served = ((gapped, None), (wide, None), (x, gapped), (x, last), (last, x), (x, x[:1]), (x, x[0]), (last, wide))
-    for pair in not_served:
-        assert norm.then_relu(*pair) is None
-        wanted = step_by_step(make_norm(name, 4, ghost=2), *pair)
-        torch.testing.assert_close(norm_relu(norm, *pair), wanted)
-    for pair in ((x, x), (last, last), (x, None), (last, None)):
-        assert norm.then_relu(*pair) is not None
-
-
-@every_norm
-@pytest.mark.parametrize("shape", [(8, 4), (8, 4, 6), (4, 4, 3, 2, 5)], ids=str)
-def test_maps_of_other_dimensions(name, shape):
-    x, shortcut = torch.randn(shape), torch.randn(shape)
-    norms = [make_norm(name, 4, ghost=2) for _ in range(2)]
-    assert_same_bits([norms[0].then_relu(x, shortcut)], [step_by_step(norms[1], x, shortcut)])
-
-
-@every_norm
-def test_what_forward_refuses_is_left_to_it(name):
-    norm = make_norm(name, 4)
-    for x in (torch.randn(3, 5, 2, 2), torch.randn(1, 4, 1, 1), torch.randn(4), torch.randn(3, 4, 2, 2).long()):
-        assert norm.then_relu(x) is None
-        with pytest.raises(ValueError):
-            norm_relu(norm, x)
-    assert norm.then_relu(torch.empty(0, 4, 2, 2)) is None
-    assert norm.num_batches_tracked == 0
-
-
-@every_norm
-def test_whoever_listens_to_the_norm_is_told(name):
-    x, heard = torch.randn(4, 3, 2, 2), []
-    norm = make_norm(name, 3)
-    assert norm.then_relu(x) is not None
-    for register in (
-        norm.register_forward_hook,
-        norm.register_forward_pre_hook,
-        norm.register_full_backward_hook,
-        nn.modules.module.register_module_forward_hook,
-        nn.modules.module.register_module_forward_pre_hook,
-    ):
-        handle = register(lambda *_: heard.append(1))
-        assert norm.then_relu(x) is None
-        step_by_step(norm, x.clone().requires_grad_()).sum().backward()
-        assert heard.pop() and not heard
-        handle.remove()
-        assert norm.then_relu(x) is not None
-    norm.forward = lambda x: x
-    assert norm.then_relu(x) is None
-
-    class Own(NORMS[name]):
-        def forward(self, x):
-            return super().forward(x)
-
-    assert Own(3).then_relu(x) is None
-
-
-@every_norm
-def test_inference_goes_step_by_step(name):
-    x, norm = torch.randn(4, 3, 2, 2), make_norm(name, 3)
-    norm.then_relu(x)
-    before = [b.clone() for b in norm.buffers()]
-    assert norm.eval().then_relu(x) is None and norm.then_relu(x, x) is None
-    assert_same_bits(norm.buffers(), before)
-    with torch.inference_mode():
-        assert norm.train().then_relu(x) is not None  # it is training that counts
-
-
-@every_norm
-def test_what_is_traced_or_mapped_goes_step_by_step(name):
-    x, norm, seen = torch.randn(4, 3, 2, 2), make_norm(name, 3, track_running_stats=False), []
-
-    def asked(x):
-        seen.append(norm.then_relu(x))
-        return norm_relu(norm, x)
-
-    wanted = step_by_step(norm, x)
-    torch.testing.assert_close(torch.func.vmap(asked)(torch.stack([x, x])), torch.stack([wanted, wanted]))
-    torch.func.grad(lambda x: asked(x).sum())(x)
-    torch.func.jvp(asked, (x,), (x,))
-    make_fx(asked)(x)
-    with FakeTensorMode(allow_non_fake_inputs=True):
-        asked(torch.empty(4, 3, 2, 2))
-    assert len(seen) >= 5 and not any(y is not None for y in seen)
-    compiled = torch.compile(asked, backend="eager", fullgraph=True)
-    torch.testing.assert_close(compiled(x), wanted)
-    assert seen[-1] is None
-    assert norm.then_relu(x) is not None
-
-
-def test_without_kernels_it_goes_step_by_step(monkeypatch):
-    x, norm = torch.randn(4, 3, 2, 2), BatchNorm2d(3)
-    monkeypatch.setattr(native, "library", lambda: None)
-    assert norm.then_relu(x) is None and norm.num_batches_tracked == 0
-
-
 @with_and_without_shortcut
 @pytest.mark.parametrize("case", CASES)
 def test_threads_do_not_change_the_result(case, layout, with_shortcut):
@@ -372,7 +211,9 @@ def test_threads_do_not_change_the_result(case, layout, with_shortcut):
     assert_same_bits(found[0], found[2])
 
 
-@pytest.mark.parametrize("norm", ["batch", "ghost(ghost_size=3)"])
+@pytest.mark.parametrize(
+    "norm", ["batch", "ghost(ghost_size=3)", "group(groups=4)", "batch_group(groups=4)", "batch_renorm(warmup=0)"]
+)
 @pytest.mark.parametrize(
     "model", ["cnn_small", "cifar_resnet(depth=8)", "wide_resnet(depth=10, widen=1)", "densenet(depth=10)"]
 )

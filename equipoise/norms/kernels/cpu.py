@@ -70,6 +70,12 @@ def native_block_norm(
     return y, Statistics(mean, var, len(x), len(x))
 
 
+def native_moments(x: Tensor) -> tuple[Tensor, Tensor]:
+    """Mean and biased variance (C,) of what suits the kernels in C."""
+    x, layout = _dense(x)
+    return kernels.batch_moments(x, layout is _columns)
+
+
 class NativeBlockNorm(torch.autograd.Function):
     """For a dense x, channels-last with `columns`. Keeps x, and mean and deviation of each block, for backward.
 

@@ -76,7 +76,7 @@ def grouped_norm(
     the CPU kernels in C, or PyTorch's on suitable views; else `grouped_norm_plain`, which is the reference for all.
     """
     n, groups = x.shape[0], block.groups
-    size, blocks = split_examples(n, block.examples, 2 if block.alone else x.shape[1:].numel() // groups)
+    size, blocks = split_into(block, x)
     one_channel = groups == x.shape[1]
     if x.device.type != "cpu" and one_channel and blocks == 1 and x.numel() > groups:
         return whole_batch_norm(x, weight, bias, eps)
@@ -96,6 +96,27 @@ def grouped_norm(
         return block_norm(x, weight, bias, size, blocks, groups, eps)
     y, mean, var = grouped_norm_plain(x, weight, bias, size, blocks, groups, eps)
     return y, Statistics(mean[None], var[None], n, n)
+
+
+def grouped_norm_relu(
+    x: Tensor, shortcut: Tensor | None, weight: Tensor | None, bias: Tensor | None, block: Block, eps: float
+) -> tuple[Tensor, Statistics]:
+    """relu(`grouped_norm` + shortcut) by the kernels that do it as one, for maps that these take."""
+    n, groups = x.shape[0], block.groups
+    size, blocks = split_into(block, x)
+    if x.device.type == "cpu":
+        from .cpu import native_block_norm
+
+        return native_block_norm(x, weight, bias, size, blocks, groups, eps, relu=True, shortcut=shortcut)
+    if groups == x.shape[1]:
+        from .triton import NormReluTriton
+
+        y, mean, var = NormReluTriton.apply(x, shortcut, weight, bias, size, blocks, eps)
+        return y, Statistics(mean, var, size, n)
+    from .triton_blocks import BlockNormTriton
+
+    y, mean, var = BlockNormTriton.apply(x, weight, bias, size, blocks, groups, eps, True, shortcut)
+    return y, Statistics(mean, var, 1, n)
 
 
 def batch_norm(x: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float) -> tuple[Tensor, Tensor, Tensor]:
@@ -133,9 +154,28 @@ def grouped_norm_plain(
         y = torch.cat([_standardized(first, blocks - 1, groups, eps), _standardized(last, 1, groups, eps)])
     y = affine(y, weight, bias)
     with torch.no_grad():
-        var, mean = torch.var_mean(values, [d for d in range(x.dim()) if d != 1], correction=0)
+        mean, var = moments(values)
     y = y.to(x.dtype)
     return y if is_mapped() else y.contiguous(memory_format=layout_of(x)), mean, var
+
+
+@torch.no_grad()
+def moments_of_batch(x: Tensor) -> tuple[Tensor, Tensor]:
+    """Mean and biased variance (C,) of all of x, in float32 at least, without gradient."""
+    if x.numel() and native.suits(x):
+        from .cpu import native_moments
+
+        return native_moments(x)
+    if x.is_cuda and x.numel() and is_plain(x):  # what PyTorch's batch norm begins with there
+        mean, var = torch.batch_norm_update_stats(x, None, None, 0.0)
+        return mean, var
+    return moments(full_precision(x))
+
+
+def moments(x: Tensor) -> tuple[Tensor, Tensor]:
+    """Mean and biased variance (C,) of all of x."""
+    var, mean = torch.var_mean(x, [d for d in range(x.dim()) if d != 1], correction=0)
+    return mean, var
 
 
 def fixed_norm(x: Tensor, mean: Tensor, var: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float) -> Tensor:
@@ -208,6 +248,11 @@ def _standardized(x: Tensor, blocks: int, groups: int, eps: float) -> Tensor:
 def broadcast(values: Tensor, x: Tensor) -> Tensor:
     """(N, C) -> (N, C, 1, …), to broadcast against x."""
     return values[(..., *[None] * (x.dim() - 2))]
+
+
+def split_into(block: Block, x: Tensor) -> tuple[int, int]:
+    """Examples in a block of x, and the number of blocks."""
+    return split_examples(len(x), block.examples, 2 if block.alone else x.shape[1:].numel() // block.groups)
 
 
 def split_examples(n: int, examples: int, values: int) -> tuple[int, int]:

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, distributed
 
 from ...core import full_precision
-from .groups import Statistics, affine, broadcast
+from .groups import Statistics, affine, broadcast, moments
 
 
 def has_company() -> bool:
@@ -44,7 +44,7 @@ def synchronized_norm(x: Tensor, weight: Tensor | None, bias: Tensor | None, eps
     One message passes between the processes here, and one in the backward pass.
     """
     values = full_precision(x)
-    var, mean = torch.var_mean(values, [0, *range(2, x.dim())], correction=0)
+    mean, var = moments(values)
     count = torch.full_like(mean, x.numel() // x.shape[1])
     means, variances, counts = _Gathered.apply(torch.stack([mean, var, count])).unbind(1)
     share = counts / counts.sum(0)

@@ -1,5 +1,5 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs
-"""Batch-group and group norm on a GPU, and example weighing over channel groups.
+"""Batch-group and group norm on a GPU, with the ReLU behind them or not, and example weighing over channel groups.
 
 Kernels over the values have a program for each example and a few channels, in either layout; those between them pool
 the numbers of examples and channels, one program for each block and channel group. All sums are float32.
@@ -14,45 +14,70 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from .groups import PerChannel, layout_of, twice_differentiable
+from .groups import PerChannel, layout_of, relu_twice_differentiable, twice_differentiable
 from .triton import dense, example_tile, is_columns, on
 
 
 class BlockNormTriton(torch.autograd.Function):
-    """`grouped_norm_plain`; mean and variance (N, C) of the examples come out beside it."""
+    """`grouped_norm_plain`, or relu(`grouped_norm_plain` + shortcut) with `relu`; mean and variance (N, C) of the
+    examples come out beside it.
+
+    A shortcut lies in memory as x does. Where a ReLU was open backward finds out from x or, where there was a shortcut,
+    from y, which the layer that follows keeps anyway.
+    """
 
     @staticmethod
     def forward(
-        ctx: Any, x: Tensor, weight: Tensor | None, bias: Tensor | None, size: int, blocks: int, groups: int, eps: float
+        ctx: Any,
+        x: Tensor,
+        weight: Tensor | None,
+        bias: Tensor | None,
+        size: int,
+        blocks: int,
+        groups: int,
+        eps: float,
+        relu: bool = False,
+        shortcut: Tensor | None = None,
     ) -> tuple[Tensor, Tensor, Tensor]:
         x = dense(x)
         with on(x):
             mean, var = _moments_of(x)
             statistics = _pooled(x, mean, var, size, blocks, groups, eps)
-            y = _normalized(x, statistics, weight, bias, size, blocks)
-        ctx.save_for_backward(x, weight, bias, statistics)
-        ctx.geometry = size, blocks, groups, eps
+            y = _normalized(x, statistics, weight, bias, size, blocks, relu, shortcut)
+        ctx.save_for_backward(x, None if shortcut is None else y, weight, bias, statistics)
+        ctx.relu, ctx.geometry = relu, (size, blocks, groups, eps)
         ctx.mark_non_differentiable(mean, var)
         return y, mean, var
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor, *_: Tensor) -> tuple[Tensor | None, ...]:
-        x, weight, bias, statistics = ctx.saved_tensors
-        size, blocks, groups, eps = ctx.geometry
+        none = (None,) * 5
+        x, y, weight, bias, statistics = ctx.saved_tensors
+        size, blocks, groups, _ = ctx.geometry
         if torch.is_grad_enabled():  # double backward
-            gradients = twice_differentiable(grad, x, weight, bias, size, blocks, groups, eps)
-            return *gradients, None, None, None, None
+            if not ctx.relu:
+                return *twice_differentiable(grad, x, weight, bias, *ctx.geometry), *none, None
+            of_x, of_shortcut, *of_affine = relu_twice_differentiable(grad, x, y, weight, bias, *ctx.geometry)
+            return of_x, *of_affine, *none, of_shortcut
         grad = grad.contiguous(memory_format=layout_of(x))
         n, channels = x.shape[:2]
         sums, means, dx = _new(x, 2, n, channels), _new(x, 2, blocks, groups), torch.empty_like(x)
+        behind = None if y is None else torch.empty_like(x)
         geometry = {"examples": size, "blocks": blocks, "groups": groups, "WEIGHT": weight is not None}
+        over_values = {**geometry, "BIAS": bias is not None}
         with on(x):
-            _over_values(_sums, x, grad, x, *statistics, *sums, examples=size, blocks=blocks, groups=groups)
+            _over_values(
+                _sums, x, grad, x, y, behind, weight, bias, *statistics, *sums,
+                SHORTCUT=y is not None, RELU=ctx.relu, **over_values,
+            )  # fmt: skip
             _over_blocks(_pool_sums, x, *sums, weight, *means, **geometry)
-            _over_values(_backward, x, grad, x, dx, weight, *statistics, *means, **geometry)
+            _over_values(
+                _backward, x, grad if behind is None else behind, x, dx, weight, bias, *statistics, *means,
+                RELU=ctx.relu and behind is None, **over_values,
+            )  # fmt: skip
         d_weight, d_bias = sums.sum(1)
         d_weight = None if weight is None else d_weight.to(weight.dtype)
-        return dx, d_weight, None if bias is None else d_bias.to(bias.dtype), None, None, None, None
+        return dx, d_weight, None if bias is None else d_bias.to(bias.dtype), *none, behind
 
 
 def weighed_groups(x: Tensor, per_channel: PerChannel, alpha: float, eps: float, groups: int) -> Tensor:
@@ -94,12 +119,20 @@ def _pooled(
 
 
 def _normalized(
-    x: Tensor, statistics: Tensor, weight: Tensor | None, bias: Tensor | None, size: int, blocks: int
+    x: Tensor,
+    statistics: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    size: int,
+    blocks: int,
+    relu: bool = False,
+    shortcut: Tensor | None = None,
 ) -> Tensor:
     y = torch.empty_like(x)
     _over_values(
-        _normalize, x, x, y, weight, bias, *statistics,
+        _normalize, x, x, shortcut, y, weight, bias, *statistics,
         examples=size, blocks=blocks, groups=statistics.shape[2], WEIGHT=weight is not None, BIAS=bias is not None,
+        SHORTCUT=shortcut is not None, RELU=relu,
     )  # fmt: skip
     return y
 
@@ -167,52 +200,76 @@ def _statistic(values, n, c, channels, examples, blocks, width):
 
 
 @triton.jit
+def _affine(
+    mean, rstd, weight, bias, n, c, channels, examples, blocks, width, WEIGHT: tl.constexpr, BIAS: tl.constexpr
+):
+    """Mean, γ / deviation and β of example n and channels c."""
+    m = _statistic(mean, n, c, channels, examples, blocks, width)
+    scale = _statistic(rstd, n, c, channels, examples, blocks, width)
+    shift = tl.zeros_like(scale)
+    if WEIGHT:
+        scale *= tl.load(weight + c, mask=c < channels, other=0.0).to(tl.float32)
+    if BIAS:
+        shift = tl.load(bias + c, mask=c < channels, other=0.0).to(tl.float32)
+    return m, scale, shift
+
+
+@triton.jit
 def _normalize(
-    x, y, weight, bias, mean, rstd,
+    x, shortcut, y, weight, bias, mean, rstd,
     channels, positions, position_stride, channel_stride, examples, blocks, width,
+    SHORTCUT: tl.constexpr, RELU: tl.constexpr,
     WEIGHT: tl.constexpr, BIAS: tl.constexpr, POSITIONS: tl.constexpr, CHANNELS: tl.constexpr,
 ):  # fmt: skip
+    """y = x̂ γ + β, plus the shortcut, then the ReLU, where these are asked for."""
     c = tl.program_id(0) * CHANNELS + tl.arange(0, CHANNELS)[None, :]
     n = tl.program_id(1)
     p = tl.arange(0, POSITIONS)[:, None]
     valid = c < channels
     start = n.to(tl.int64) * channels * positions
-    m = _statistic(mean, n, c, channels, examples, blocks, width)
-    scale = _statistic(rstd, n, c, channels, examples, blocks, width)
-    shift = tl.zeros_like(scale)
-    if WEIGHT:
-        scale *= tl.load(weight + c, mask=valid, other=0.0).to(tl.float32)
-    if BIAS:
-        shift = tl.load(bias + c, mask=valid, other=0.0).to(tl.float32)
+    m, scale, shift = _affine(mean, rstd, weight, bias, n, c, channels, examples, blocks, width, WEIGHT, BIAS)
     for j in range(0, positions, POSITIONS):
         mask = valid & (p + j < positions)
         at = start + (p + j) * position_stride + c * channel_stride
-        v = tl.load(x + at, mask=mask, other=0.0).to(tl.float32)
-        tl.store(y + at, (v - m) * scale + shift, mask=mask)
+        out = (tl.load(x + at, mask=mask, other=0.0).to(tl.float32) - m) * scale + shift
+        if SHORTCUT:
+            out += tl.load(shortcut + at, mask=mask, other=0.0).to(tl.float32)
+        if RELU:
+            out = tl.where(out < 0, 0.0, out)  # a NaN stays one
+        tl.store(y + at, out, mask=mask)
 
 
 @triton.jit
 def _sums(
-    grad, x, mean, rstd, dot, total,
+    grad, x, y, behind, weight, bias, mean, rstd, dot, total,
     channels, positions, position_stride, channel_stride, examples, blocks, width,
-    POSITIONS: tl.constexpr, CHANNELS: tl.constexpr,
+    SHORTCUT: tl.constexpr, RELU: tl.constexpr,
+    WEIGHT: tl.constexpr, BIAS: tl.constexpr, POSITIONS: tl.constexpr, CHANNELS: tl.constexpr,
 ):  # fmt: skip
-    """Σ dy·x̂ and Σ dy of each example and channel."""
+    """Σ dy·x̂ and Σ dy of each example and channel, dy being the gradient behind the ReLU.
+
+    Where there was a shortcut that is its gradient too, and is written to `behind`.
+    """
     c = tl.program_id(0) * CHANNELS + tl.arange(0, CHANNELS)[None, :]
     n = tl.program_id(1)
     p = tl.arange(0, POSITIONS)[:, None]
     valid = c < channels
-    grad += n.to(tl.int64) * channels * positions
-    x += n.to(tl.int64) * channels * positions
-    m = _statistic(mean, n, c, channels, examples, blocks, width)
+    start = n.to(tl.int64) * channels * positions
+    m, scale, shift = _affine(mean, rstd, weight, bias, n, c, channels, examples, blocks, width, WEIGHT, BIAS)
     sum_g = tl.zeros([POSITIONS, CHANNELS], tl.float32)
     sum_d = tl.zeros([POSITIONS, CHANNELS], tl.float32)
     for j in range(0, positions, POSITIONS):
         mask = valid & (p + j < positions)
-        at = (p + j) * position_stride + c * channel_stride
+        at = start + (p + j) * position_stride + c * channel_stride
         g = tl.load(grad + at, mask=mask, other=0.0).to(tl.float32)
+        d = tl.load(x + at, mask=mask, other=0.0).to(tl.float32) - m
+        if SHORTCUT:
+            g = tl.where(tl.load(y + at, mask=mask, other=0.0) > 0, g, 0.0)
+            tl.store(behind + at, g, mask=mask)
+        elif RELU:
+            g = tl.where(d * scale + shift > 0, g, 0.0)
         sum_g += g
-        sum_d += g * (tl.load(x + at, mask=mask, other=0.0).to(tl.float32) - m)
+        sum_d += g * d
     r = _statistic(rstd, n, c, channels, examples, blocks, width)
     tl.store(dot + n * channels + c, tl.sum(sum_d, 0, keep_dims=True) * r, mask=valid)
     tl.store(total + n * channels + c, tl.sum(sum_g, 0, keep_dims=True), mask=valid)
@@ -220,29 +277,32 @@ def _sums(
 
 @triton.jit
 def _backward(
-    grad, x, dx, weight, mean, rstd, mean_dot, mean_total,
+    grad, x, dx, weight, bias, mean, rstd, mean_dot, mean_total,
     channels, positions, position_stride, channel_stride, examples, blocks, width,
-    WEIGHT: tl.constexpr, POSITIONS: tl.constexpr, CHANNELS: tl.constexpr,
+    RELU: tl.constexpr,
+    WEIGHT: tl.constexpr, BIAS: tl.constexpr, POSITIONS: tl.constexpr, CHANNELS: tl.constexpr,
 ):  # fmt: skip
-    """rstd (γ dy - mean(γ dy) - x̂ mean(γ dy x̂))."""
+    """rstd (γ dy - mean(γ dy) - x̂ mean(γ dy x̂)).
+
+    `grad` is before the ReLU where there is one to go through (RELU), else behind it.
+    """
     c = tl.program_id(0) * CHANNELS + tl.arange(0, CHANNELS)[None, :]
     n = tl.program_id(1)
     p = tl.arange(0, POSITIONS)[:, None]
     valid = c < channels
     start = n.to(tl.int64) * channels * positions
-    m = _statistic(mean, n, c, channels, examples, blocks, width)
+    m, scale, shift = _affine(mean, rstd, weight, bias, n, c, channels, examples, blocks, width, WEIGHT, BIAS)
     r = _statistic(rstd, n, c, channels, examples, blocks, width)
-    dot = _statistic(mean_dot, n, c, channels, examples, blocks, width)
+    dot = _statistic(mean_dot, n, c, channels, examples, blocks, width) * r
     total = _statistic(mean_total, n, c, channels, examples, blocks, width)
-    w = tl.full([1, CHANNELS], 1.0, tl.float32)
-    if WEIGHT:
-        w = tl.load(weight + c, mask=valid, other=0.0).to(tl.float32)
     for j in range(0, positions, POSITIONS):
         mask = valid & (p + j < positions)
         at = start + (p + j) * position_stride + c * channel_stride
         g = tl.load(grad + at, mask=mask, other=0.0).to(tl.float32)
-        h = (tl.load(x + at, mask=mask, other=0.0).to(tl.float32) - m) * r
-        tl.store(dx + at, (w * g - total - h * dot) * r, mask=mask)
+        d = tl.load(x + at, mask=mask, other=0.0).to(tl.float32) - m
+        if RELU:
+            g = tl.where(d * scale + shift > 0, g, 0.0)
+        tl.store(dx + at, g * scale - (total + d * dot) * r, mask=mask)
 
 
 # -- kernels over the blocks -------------------------------------------------------------------------------------------
