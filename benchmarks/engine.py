@@ -39,10 +39,17 @@ def peer(task: Task, model: str, device: torch.device, workers: tuple[int, ...],
 
 
 def make_run(
-    task: Task, model: str, device: torch.device, seed: int, precision: str, compiled: bool, batch: int = BATCH
+    task: Task,
+    model: str,
+    device: torch.device,
+    seed: int,
+    precision: str,
+    compiled: bool,
+    batch: int = BATCH,
+    norm: str = "batch",
 ) -> Run:
     methods = [{}, {"loss": "focal"}, {"loss": "ldam"}, {"mix": "mfw"}, {"weighting": "effective_number(start=0.8)"}]
-    common = {"model": model, "precision": precision, "augment": "crop_flip", "batch_size": batch}
+    common = {"model": model, "norm": norm, "precision": precision, "augment": "crop_flip", "batch_size": batch}
     options = {**common, **methods[seed % len(methods)]}
     run = Run(Recipe.make(options, {"name": "blobs"}, seed), task, device)
     if compiled:
@@ -51,12 +58,19 @@ def make_run(
 
 
 def packed(
-    task: Task, model: str, count: int, *, precision: str = "bf16", compiled: bool = False, batch: int = BATCH
+    task: Task,
+    model: str,
+    count: int,
+    *,
+    precision: str = "bf16",
+    compiled: bool = False,
+    batch: int = BATCH,
+    norm: str = "batch",
 ) -> tuple[float, float]:
     """Images per second in all of `count` runs of different methods in one captured graph (the median of three epochs),
     and the seconds until the first captured step."""
     began = time.perf_counter()
-    pack = Pack([make_run(task, model, CUDA, seed, precision, compiled, batch) for seed in range(count)])
+    pack = Pack([make_run(task, model, CUDA, seed, precision, compiled, batch, norm) for seed in range(count)])
     for run in pack.runs:
         run.begin_epoch(0)
     pack.steps(4)

@@ -2,6 +2,7 @@
 
     python benchmarks/wide.py                                  # four networks at CIFAR's shapes, on a GPU
     python benchmarks/wide.py --models resnet18 --ways fused --kernels   # and where the time of a step goes
+    python benchmarks/wide.py --models resnet18 --norms batch_renorm batch_group   # with other norms
 
 All ways in one process, medians of three epochs each, with the convolutions that cuDNN finds the fastest; "repeatable"
 has those that a study takes without `--fast`. "apart" is how runs were trained before there were kernels that do a norm
@@ -17,13 +18,14 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
+from itertools import product
 from typing import Any
 
 import torch
 from engine import CUDA, a_task, make_run, packed
 from torch.profiler import ProfilerActivity, profile
 
-from equipoise.norms import BatchNorm2d
+from equipoise.norms._then_relu import ThenRelu
 from equipoise.train import Pack, Run, choose_convolutions
 
 MODELS = {"resnet18": 100, "wrn_16_8": 100, "allcnnc": 10, "densenet_bc100_k12": 100}  # classes
@@ -38,12 +40,12 @@ KINDS = {
 @contextmanager
 def apart() -> Iterator[None]:
     """Within, a norm and the ReLU behind it are kernels of their own."""
-    fused = BatchNorm2d.then_relu
-    BatchNorm2d.then_relu = lambda self, x, shortcut=None: None  # type: ignore[method-assign]
+    fused = ThenRelu.then_relu
+    ThenRelu.then_relu = lambda self, x, shortcut=None: None  # type: ignore[method-assign]
     try:
         yield
     finally:
-        BatchNorm2d.then_relu = fused  # type: ignore[method-assign]
+        ThenRelu.then_relu = fused  # type: ignore[method-assign]
 
 
 @contextmanager
@@ -116,15 +118,15 @@ WAYS: dict[str, Callable[[], AbstractContextManager[None]]] = {
 }
 
 
-def rate(model: str, classes: int, count: int, way: str) -> float:
+def rate(model: str, norm: str, classes: int, count: int, way: str) -> float:
     task = a_task(32, 3, classes).to(CUDA)
     with WAYS[way]():
-        return packed(task, model, count, compiled=way == "compiled")[0]
+        return packed(task, model, count, compiled=way == "compiled", norm=norm)[0]
 
 
-def kernels(model: str, classes: int) -> None:
+def kernels(model: str, norm: str, classes: int) -> None:
     """The time of one step's kernels, by kind and the longest by name."""
-    run = make_run(a_task(32, 3, classes).to(CUDA), model, CUDA, 0, "bf16", False)
+    run = make_run(a_task(32, 3, classes).to(CUDA), model, CUDA, 0, "bf16", False, norm=norm)
     run.begin_epoch(0)
     for _ in range(5):
         run.step()
@@ -148,21 +150,22 @@ def kernels(model: str, classes: int) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--models", nargs="+", default=list(MODELS))
+    parser.add_argument("--norms", nargs="+", default=["batch"])
     parser.add_argument("--ways", nargs="+", default=["apart", "fused"], choices=WAYS)
     parser.add_argument("--counts", nargs="+", type=int, default=[1, 4], help="runs in a pack")
     parser.add_argument("--kernels", action="store_true", help="where the time of a step goes")
     asked = parser.parse_args()
     choose_convolutions(fast=True)
     print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}, batch 128, 32×32, bf16")
-    for model in asked.models:
+    for model, norm in product(asked.models, asked.norms):
         classes = MODELS.get(model, 10)
         for count in asked.counts:
-            rates = {way: rate(model, classes, count, way) for way in asked.ways}
+            rates = {way: rate(model, norm, classes, count, way) for way in asked.ways}
             first = rates[asked.ways[0]]
             row = "  ".join(f"{way} {value:>8,.0f} ({value / first:.2f}×)" for way, value in rates.items())
-            print(f"{model:<20} {count:>2} packed  {row}", flush=True)
+            print(f"{model:<20} {norm:<12} {count:>2} packed  {row}", flush=True)
         if asked.kernels:
-            kernels(model, classes)
+            kernels(model, norm, classes)
 
 
 if __name__ == "__main__":
