@@ -1,4 +1,5 @@
-"""What a verdict takes for granted: training had converged, images are independent, the data stayed the same.
+"""What a verdict takes for granted: all runs learned, training had converged, images are independent, the data stayed
+the same.
 
 No test of differences notices where one of these fails, so each is said, with how it was checked.
 """
@@ -94,9 +95,39 @@ def premises_of(
     runs: Sequence[Run],
     audited: Audited | None,
 ) -> tuple[Premise, ...]:
-    """All three, the one that fails most often first."""
+    """All of them, in the order in which one would ask: about the runs, then about the data."""
     recipes = [method.recipe for method in study.methods]
-    return (_converged(longer, judged, study.metric), _independent(recipes, audited), _unchanged(runs))
+    return (
+        _learned(runs),
+        _converged(longer, judged, study.metric),
+        _independent(recipes, audited),
+        _unchanged(runs),
+    )
+
+
+def _learned(runs: Sequence[Run]) -> Premise:
+    """Whether no run has one answer for all images, as after too high a rate: its loss is finite and its score chance.
+
+    It counts all the same: that a method does this now and then is a property of the method.
+    """
+    finished = [run for run in runs if run.finished and run.confusion]
+    if not finished:
+        return Premise("learned", None, "not known: no run has finished")
+    stuck: dict[str, list[str]] = {}
+    for run in finished:
+        if names_one_class(run.confusion):
+            stuck.setdefault(run.method, []).append(str(run.seed))
+    if not stuck:
+        return Premise("learned", True, "yes: every run tells classes apart")
+    who = "; ".join(f"{method}, seed{'s' * (len(seeds) > 1)} {', '.join(seeds)}" for method, seeds in stuck.items())
+    number = sum(map(len, stuck.values()))
+    count, them = counted(number, "run names", "runs name"), "it" if number == 1 else "them"
+    return Premise("learned", False, f"no: {count} one class for all images ({who}); means include {them}")
+
+
+def names_one_class(confusion: Mapping[tuple[int, int], int]) -> bool:
+    """Whether images of several classes are all taken for the same one."""
+    return len({named for _, named in confusion}) == 1 and len({true for true, _ in confusion}) > 1
 
 
 def _converged(longer: Convergence, judged: Sequence[Judged], metric: str) -> Premise:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
@@ -39,7 +39,10 @@ def new_mean_interval(values: Sequence[float], runs: int, confidence: float = 0.
 
 @dataclass(frozen=True)
 class Judgement:
-    """A cell, our runs of it in percent, where a mean like the published one would fall, and what follows."""
+    """A cell, our runs of it in percent, where a mean like the published one would fall, and what follows.
+
+    `stuck` are those of our runs that name one class for all images.
+    """
 
     cell: Cell
     state: str  # one of `STATES`
@@ -47,20 +50,44 @@ class Judgement:
     mean: float = math.nan
     low: float = math.nan
     high: float = math.nan
+    stuck: int = 0
 
 
 def judge(cell: Cell, records: StudyRecords | None) -> Judgement:
-    """Compare a published number with the records of its study, if there are any."""
+    """Compare a published number with the records of its study, if there are any.
+
+    Runs that learned nothing make an interval that holds any number: with them it is outside.
+    """
     values = _values(cell, records) if records else []
-    if not values:
+    if not records or not values:
         return Judgement(cell, "not run")
-    mean = fmean(values)
     low, high = new_mean_interval(values, cell.n or 1)
-    if len(values) < FEWEST:
-        return Judgement(cell, "too few runs", len(values), mean, low, high)
-    inside = low - cell.rounding <= cell.value <= high + cell.rounding
+    stuck, others_stuck = (_stuck(records, method) for method in (cell.method, cell.against))
+    inside = not (stuck or others_stuck) and low - cell.rounding <= cell.value <= high + cell.rounding
     state = "inside" if inside else "outside"
-    return Judgement(cell, f"recipe differs, {state}" if cell.differs else state, len(values), mean, low, high)
+    state = "too few runs" if len(values) < FEWEST else f"recipe differs, {state}" if cell.differs else state
+    return Judgement(cell, state, len(values), fmean(values), low, high, stuck)
+
+
+def _stuck(records: StudyRecords, method: str | None) -> int:
+    """How many runs of a method learned nothing."""
+    return sum(names_one_class(run.metrics) for run in records.finished(method)) if method else 0
+
+
+def names_one_class(metrics: Mapping[str, float]) -> bool:
+    """Whether these are the scores of naming one class for all images: its recall is 1 and that of all others 0.
+
+    >>> names_one_class({"accuracy": 0.1, "balanced_accuracy": 0.1, "macro_f1": 0.0181818, "worst_class": 0.0})
+    True
+    >>> names_one_class({"accuracy": 0.12, "balanced_accuracy": 0.12, "macro_f1": 0.0852, "worst_class": 0.0})
+    False
+    """
+    share, recall, f1 = (metrics.get(name, math.nan) for name in ("accuracy", "balanced_accuracy", "macro_f1"))
+    classes = round(1 / recall) if recall > 0 else 0
+    if classes < 2 or metrics.get("worst_class") != 0:
+        return False
+    of_the_one = 2 * share / (1 + share)
+    return math.isclose(recall, 1 / classes, rel_tol=1e-5) and math.isclose(f1, of_the_one / classes, rel_tol=1e-5)
 
 
 def _values(cell: Cell, records: StudyRecords) -> list[float]:

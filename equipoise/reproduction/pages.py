@@ -144,8 +144,14 @@ def _study(judged: list[Judgement], records: StudyRecords) -> list[str]:
         lines.append(
             f"| {j.cell.method} | {j.cell.told} | {_ours(j)} | {j.n or UNKNOWN} | {_between(j)} | *{j.state}* |"
         )
-    remarks = [*_remarks("Recipe differs", judged, "differs"), *_remarks("Unsure", judged, "unsure")]
+    remarks = [*_stuck(judged), *_remarks("Recipe differs", judged, "differs"), *_remarks("Unsure", judged, "unsure")]
     return [records.question, "\n".join(lines), *(["\n".join(remarks)] if remarks else []), provenance(records)]
+
+
+def _stuck(judged: Iterable[Judgement]) -> list[str]:
+    """A line for each method some of whose runs learned nothing; a method's cells are about the same runs."""
+    said = {j.cell.method: f"{j.stuck} of {counted(j.n, 'run')}" for j in judged if j.stuck}
+    return [f"- Learned nothing ({method}): {runs} named one class for all images." for method, runs in said.items()]
 
 
 def _remarks(what: str, judged: Iterable[Judgement], field: str) -> list[str]:

@@ -1,6 +1,7 @@
 """What a report says that it takes for granted, and what follows where that fails."""
 
 import json
+import shutil
 from dataclasses import replace
 from io import StringIO
 
@@ -8,6 +9,7 @@ import pytest
 from rich.console import Console
 
 from equipoise.report import collect, print_verdict, render_markdown, write_report
+from equipoise.report.premises import names_one_class
 from equipoise.store import Audited, Convergence, Damaged, LongerRun, Store
 
 KEY = "1f" * 8
@@ -42,11 +44,34 @@ def words(results) -> dict:
 
 def test_without_a_longer_run_nothing_is_known(results):
     assert words(results) == {
+        "learned": (True, "yes: every run tells classes apart"),
         "converged": (None, "not checked: 'equipoise run' checks it once all runs are done"),
         "independent": (None, "not checked: the split is taken as it is"),
         "same data": (True, "yes: all 22 runs saw the same images, seed by seed"),
     }
     assert not results.verdict.broken
+
+
+def test_runs_that_name_one_class_for_all_images_are_named(eight_seeds, demo):
+    """As after too high a rate: the loss is finite, the score is chance, and the mean says nothing of it."""
+    for seeds, told in (
+        (1, "1 run names one class for all images (plain, seed 0); means include it"),
+        (2, "2 runs name one class for all images (plain, seeds 0, 1); means include them"),
+    ):
+        for seed in range(seeds):
+            record, outputs = demo.record_of("plain", seed), demo.simulated("plain", seed)
+            stuck = outputs["logits"] * 0
+            stuck[:, 3] = 1.0
+            shutil.rmtree(eight_seeds.path / "runs" / record.key, ignore_errors=True)
+            eight_seeds.put(record, {"valid": outputs, "test": {**outputs, "logits": stuck}})
+        results = collect(eight_seeds)
+        assert words(results)["learned"] == (False, f"no: {told}")
+        assert f"- learned: no: {told}" in render_markdown(results)
+
+
+def test_images_of_one_class_say_nothing_about_learning():
+    assert names_one_class({(0, 1): 5, (1, 1): 3})
+    assert not names_one_class({(0, 1): 5}) and not names_one_class({(0, 0): 5, (1, 1): 3})
 
 
 def test_a_study_says_why_there_is_no_longer_run(store):
@@ -90,7 +115,7 @@ def test_training_that_gains_much_withholds_every_claim(eight_seeds, demo, eight
     page = write_report(store).read_text()
     assert "Training has not converged" in page and ">withheld<" in page and ">better<" not in page
     verdict = json.loads((store.path / "verdict.json").read_text())
-    assert verdict["premises"][0]["holds"] is False and verdict["broken"].startswith("Training has not converged")
+    assert verdict["premises"][1]["holds"] is False and verdict["broken"].startswith("Training has not converged")
     assert "- converged: no" in render_markdown(results)
 
 

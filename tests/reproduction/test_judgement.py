@@ -1,11 +1,13 @@
 """Where a new mean falls, and what follows for a published number."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from equipoise.reproduction import Cell, StudyRecords, judge, new_mean_interval
+from equipoise.reproduction.judgement import names_one_class
 from equipoise.reproduction.records import RunRecord
 
 
@@ -65,6 +67,45 @@ def test_a_gain_is_judged_by_pairs():
     gain = cell("1.2", method="focal", metric="gain in accuracy", against="plain")
     judgement = judge(gain, found)
     assert judgement.mean == pytest.approx((1 + 1.5 + 1.2) / 3) and judgement.high < 3 and judgement.state == "inside"
+
+
+def stuck(share, classes=10, **other):
+    """Scores of naming one class, of so large a share of the test images, for all of them."""
+    f1 = float(f"{2 * share / (1 + share) / classes:.6g}")
+    return {"accuracy": share, "balanced_accuracy": 1 / classes, "macro_f1": f1, "worst_class": 0.0} | other
+
+
+@pytest.mark.parametrize("classes", [2, 3, 10, 1000])
+@pytest.mark.parametrize("share", [None, 0.7])
+def test_scores_of_naming_one_class(classes, share):
+    assert names_one_class(stuck(share or 1 / classes, classes))
+
+
+@pytest.mark.parametrize(
+    "scores",
+    [
+        {},
+        stuck(0.1, worst_class=0.01),
+        stuck(0.1, macro_f1=0.0185),  # another class is named too
+        stuck(0.1, balanced_accuracy=0.13),
+        stuck(0.1, balanced_accuracy=0.0),
+        {"accuracy": 1.0, "balanced_accuracy": 1.0, "macro_f1": 1.0, "worst_class": 1.0},
+    ],
+)
+def test_scores_of_naming_several(scores):
+    assert not names_one_class(scores)
+
+
+def test_runs_that_learned_nothing_make_no_interval_to_be_inside_of():
+    found = records(plain=(93.8, 94.0, 10.0), focal=(93.0, 93.1, 93.2))
+    *learned, lost = found.runs[:3]
+    found = replace(found, runs=(*learned, replace(lost, metrics=stuck(0.1)), *found.runs[3:]))
+    judgement = judge(cell("93.8", differs="other epochs"), found)
+    assert judgement.low < 93.8 < judgement.high
+    assert judgement.state == "recipe differs, outside" and judgement.stuck == 1
+    assert judge(cell("93.1", method="focal"), found).state == "inside"
+    gain = judge(cell("0.1", method="focal", metric="gain in accuracy", against="plain"), found)
+    assert gain.state == "outside" and gain.stuck == 0
 
 
 def test_too_few_runs_and_none():

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from equipoise.core import EquipoiseError
-from equipoise.reproduction import RunRecord, StudyRecords, keep_records, records_of, write_tables
-from equipoise.reproduction.pages import BEGIN, END, recorded_page
+from equipoise.reproduction import Cell, RunRecord, StudyRecords, keep_records, records_of, write_tables
+from equipoise.reproduction.pages import BEGIN, END, Results, paper_page, recorded_page
+from equipoise.reproduction.published import Paper
 
 from .conftest import document, paper_text
 
@@ -50,6 +51,17 @@ def test_every_published_number_has_a_state(written):
     assert "| other | 86.5 | – | – | – | *not run* |" in page
     assert "- Recipe differs (other): more epochs." in page
     assert "- `large`. plain: 80.0; focal: 81.0" in page
+
+
+def test_methods_whose_runs_learned_nothing_are_named():
+    shown = RunRecord("plain", 0, "k0", "d", {"accuracy": 0.9}, 1, 1.0, "2026-11-01", "CPU", {})
+    scores = {"accuracy": 0.1, "balanced_accuracy": 0.1, "macro_f1": 0.0181818, "worst_class": 0.0}
+    lost = replace(shown, key="k1", seed=1, metrics=scores)
+    cell = Cell("table 1", "study", "plain", "accuracy", "90", "")
+    study = StudyRecords("study", "?", "plain", "accuracy", {"plain": {"plan": {"epochs": 3}}}, (shown, lost))
+    paper = Paper("A paper", "paper", "Somebody.", (cell,))
+    page = paper_page(paper, Results([paper], {"study": study}))
+    assert "- Learned nothing (plain): 1 of 2 runs named one class for all images." in page
 
 
 def test_a_study_says_where_its_numbers_come_from(written):
