@@ -26,6 +26,7 @@ from equipoise.models import create_model
 from equipoise.norms import (
     BatchGroupNorm2d,
     BatchNorm2d,
+    BatchRenorm2d,
     GhostBatchNorm2d,
     GroupNorm2d,
     set_example_weight,
@@ -46,6 +47,7 @@ def training_norms(channels: int) -> dict[str, nn.Module]:
         "ghost 32": GhostBatchNorm2d(channels, 32),
         "batch_group": BatchGroupNorm2d(channels, 8),
         "group": GroupNorm2d(channels, 8),
+        "renorm": BatchRenorm2d(channels, warmup=0),
     }
 
 

@@ -21,6 +21,7 @@ OURS = {  # no table of a paper
     "cifar10_long_tailed", "combination_cifar10", "equipoise_long_tail_cifar10", "equipoise_long_tail_cifar100",
     "reality_check_cifar10", "reality_check_cifar100", "reality_check_search_cifar10", "reality_check_search_cifar100",
     "gap_to_mfw_cifar10", "gap_to_mfw_cifar10_ratio10", "gap_to_mfw_cifar100",
+    "gap_to_loss_functions_cifar10", "gap_to_four_things_cifar100",
 }  # fmt: skip
 FILES = sorted((ROOT / "studies" / "full").glob("*.toml"))
 OF_PAPERS = [path for path in FILES if path.stem not in OURS]
