@@ -110,11 +110,12 @@ def _learned(runs: Sequence[Run]) -> Premise:
 
     It counts all the same: that a method does this now and then is a property of the method.
     """
-    finished = [run for run in runs if run.finished and run.confusion]
-    if not finished:
-        return Premise("learned", None, "not known: no run has finished")
+    told = [run for run in runs if run.confusion]
+    if not told:
+        why = "there are no test images" if any(run.finished for run in runs) else "no run has finished"
+        return Premise("learned", None, f"not known: {why}")
     stuck: dict[str, list[str]] = {}
-    for run in finished:
+    for run in told:
         if names_one_class(run.confusion):
             stuck.setdefault(run.method, []).append(str(run.seed))
     if not stuck:

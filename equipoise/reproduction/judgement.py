@@ -39,10 +39,7 @@ def new_mean_interval(values: Sequence[float], runs: int, confidence: float = 0.
 
 @dataclass(frozen=True)
 class Judgement:
-    """A cell, our runs of it in percent, where a mean like the published one would fall, and what follows.
-
-    `stuck` are those of our runs that name one class for all images.
-    """
+    """A cell, our runs of it in percent, where a mean like the published one would fall, and what follows."""
 
     cell: Cell
     state: str  # one of `STATES`
@@ -50,7 +47,6 @@ class Judgement:
     mean: float = math.nan
     low: float = math.nan
     high: float = math.nan
-    stuck: int = 0
 
 
 def judge(cell: Cell, records: StudyRecords | None) -> Judgement:
@@ -62,16 +58,16 @@ def judge(cell: Cell, records: StudyRecords | None) -> Judgement:
     if not records or not values:
         return Judgement(cell, "not run")
     low, high = new_mean_interval(values, cell.n or 1)
-    stuck, others_stuck = (_stuck(records, method) for method in (cell.method, cell.against))
-    inside = not (stuck or others_stuck) and low - cell.rounding <= cell.value <= high + cell.rounding
+    stuck = any(stuck_runs(records, method) for method in (cell.method, cell.against) if method)
+    inside = not stuck and low - cell.rounding <= cell.value <= high + cell.rounding
     state = "inside" if inside else "outside"
     state = "too few runs" if len(values) < FEWEST else f"recipe differs, {state}" if cell.differs else state
-    return Judgement(cell, state, len(values), fmean(values), low, high, stuck)
+    return Judgement(cell, state, len(values), fmean(values), low, high)
 
 
-def _stuck(records: StudyRecords, method: str | None) -> int:
+def stuck_runs(records: StudyRecords, method: str) -> int:
     """How many runs of a method learned nothing."""
-    return sum(names_one_class(run.metrics) for run in records.finished(method)) if method else 0
+    return sum(names_one_class(run.metrics) for run in records.finished(method))
 
 
 def names_one_class(metrics: Mapping[str, float]) -> bool:

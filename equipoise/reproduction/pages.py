@@ -15,7 +15,7 @@ from ..core.files import write_whole
 from ..core.words import counted
 from ..report.render import words
 from ..report.render.words import UNKNOWN, heading, number
-from .judgement import OUTSIDE, STATES, Judgement, judge, new_mean_interval
+from .judgement import OUTSIDE, STATES, Judgement, judge, new_mean_interval, stuck_runs
 from .picture import pictures
 from .published import Paper, Point, read_elsewhere, read_papers
 from .records import StudyRecords, read_records
@@ -144,14 +144,20 @@ def _study(judged: list[Judgement], records: StudyRecords) -> list[str]:
         lines.append(
             f"| {j.cell.method} | {j.cell.told} | {_ours(j)} | {j.n or UNKNOWN} | {_between(j)} | *{j.state}* |"
         )
-    remarks = [*_stuck(judged), *_remarks("Recipe differs", judged, "differs"), *_remarks("Unsure", judged, "unsure")]
+    about = [*_remarks("Recipe differs", judged, "differs"), *_remarks("Unsure", judged, "unsure")]
+    remarks = [*_learned_nothing(records), *about]
     return [records.question, "\n".join(lines), *(["\n".join(remarks)] if remarks else []), provenance(records)]
 
 
-def _stuck(judged: Iterable[Judgement]) -> list[str]:
-    """A line for each method some of whose runs learned nothing; a method's cells are about the same runs."""
-    said = {j.cell.method: f"{j.stuck} of {counted(j.n, 'run')}" for j in judged if j.stuck}
-    return [f"- Learned nothing ({method}): {runs} named one class for all images." for method, runs in said.items()]
+def _learned_nothing(records: StudyRecords) -> list[str]:
+    """A line for each method some of whose runs name one class for all images."""
+    found = {method: stuck_runs(records, method) for method in records.methods}
+    return [
+        f"- Learned nothing ({method}): {stuck} of {counted(len(records.finished(method)), 'run')} named one class for "
+        "all images."
+        for method, stuck in found.items()
+        if stuck
+    ]
 
 
 def _remarks(what: str, judged: Iterable[Judgement], field: str) -> list[str]:
@@ -227,7 +233,9 @@ def recorded_page(studies: Iterable[StudyRecords]) -> str:
         left = study.methods.keys() - {method.name for method in ranked}
         not_run = [f"Not run: {'; '.join(name for name in study.methods if name in left)}."] if left else []
         measured = f"{study.question} {heading(study.metric)}, of test images."
-        parts += [f"## `{study.name}`", measured, "\n".join(lines), *not_run, *_too_few(verdict), provenance(study)]
+        stuck = ["\n".join(_learned_nothing(study))] if _learned_nothing(study) else []
+        told = [*not_run, *stuck, *_too_few(verdict), provenance(study)]
+        parts += [f"## `{study.name}`", measured, "\n".join(lines), *told]
     return "\n\n".join(parts) + "\n"
 
 

@@ -60,8 +60,8 @@ def test_methods_whose_runs_learned_nothing_are_named():
     cell = Cell("table 1", "study", "plain", "accuracy", "90", "")
     study = StudyRecords("study", "?", "plain", "accuracy", {"plain": {"plan": {"epochs": 3}}}, (shown, lost))
     paper = Paper("A paper", "paper", "Somebody.", (cell,))
-    page = paper_page(paper, Results([paper], {"study": study}))
-    assert "- Learned nothing (plain): 1 of 2 runs named one class for all images." in page
+    for page in (paper_page(paper, Results([paper], {"study": study})), recorded_page([study])):
+        assert "- Learned nothing (plain): 1 of 2 runs named one class for all images." in page
 
 
 def test_a_study_says_where_its_numbers_come_from(written):
