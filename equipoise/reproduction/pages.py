@@ -16,12 +16,14 @@ from ..core.words import counted
 from ..report.render import words
 from ..report.render.words import UNKNOWN, heading, number
 from .judgement import OUTSIDE, STATES, Judgement, judge, new_mean_interval, stuck_runs
+from .measures import measures_page
 from .picture import pictures
 from .published import Paper, Point, read_elsewhere, read_papers
 from .records import StudyRecords, read_records
 
 BEGIN, END = "<!-- begin: written by `equipoise tables` -->", "<!-- end: written by `equipoise tables` -->"
 RECORDED = "recorded"  # the page of studies that are no paper's
+MEASURES = "measures.md"
 JUDGED = "[how a number is judged](../README.md#how-a-published-number-is-judged)"
 MADE = f"Written by `equipoise tables` from `docs/results/records`; {JUDGED}."
 
@@ -45,7 +47,8 @@ class Results:
     def pages(self) -> dict[str, str]:
         """File name -> text."""
         pages = {f"{paper.file}.md": paper_page(paper, self) for paper in self.papers}
-        return {**pages, f"{RECORDED}.md": recorded_page(self.of_no_paper), **self.pictures()}
+        pages |= {f"{RECORDED}.md": recorded_page(self.of_no_paper), MEASURES: measures_page(self.records.values())}
+        return {**pages, **self.pictures()}
 
     def pictures(self) -> dict[str, str]:
         """File name -> drawing."""

@@ -8,6 +8,7 @@ import pytest
 
 from equipoise.core import EquipoiseError
 from equipoise.reproduction import Cell, RunRecord, StudyRecords, keep_records, records_of, write_tables
+from equipoise.reproduction.measures import measures_page
 from equipoise.reproduction.pages import BEGIN, END, Results, paper_page, recorded_page
 from equipoise.reproduction.published import Paper
 
@@ -107,6 +108,21 @@ def test_what_is_separable_is_said_and_what_was_not_run_too():
     assert "Not run: later; alone." in page and "cannot support" not in page
     without_baseline = replace(study, runs=tuple(runs("better", better)))
     assert "| better | 73.3 | [71.9, 74.8] | 6 | – | – | no data |" in recorded_page([without_baseline])
+
+
+def test_what_else_the_runs_come_to(written):
+    """Plain has 60, 70, 80 %: ± 4.303 · 10 / sqrt(3); the runs of the fixture have nothing but their accuracies."""
+    page = written["tables/measures.md"]
+    assert "| method | n | Accuracy\u00a0% | Worst class\u00a0% |" in page
+    assert "| plain | 3 | 70.0 ± 24.8 |" in page and "| focal | 3 | 90.0 ± 0.0 |" in page
+    runs = [
+        RunRecord("plain", seed, f"k{seed}", "d", scores, 1, 1.0, "2026-11-01", "CPU", {})
+        for seed, scores in enumerate([{"accuracy": 0.5, "few": 0.25, "nll": 1.5}])
+    ]
+    uneven = {"plain": {"task": {"imbalance": "long_tailed"}}, "never run": {}}
+    page = measures_page([StudyRecords("study", "?", "plain", "accuracy", uneven, tuple(runs))])
+    assert "| Many\u00a0% | Medium\u00a0% | Few\u00a0% | NLL\u00a0nats | ECE\u00a0% |" in page
+    assert page.endswith("| plain | 1 | 50.0 | – | – | – | 25.0 | 1.500 | – |\n")
 
 
 def test_a_readme_without_a_place_for_the_index_is_refused(written, tmp_path):
