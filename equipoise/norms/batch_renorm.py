@@ -108,7 +108,7 @@ class BatchRenorm2d(ThenRelu):
         if self.running_mean is None:
             return self.weight, self.bias
         with torch.no_grad():
-            mean, var = moments_of_batch(x)
+            mean, var = moments_of_batch(x, self.eps)
             std = (var + self.eps).sqrt()
             limits = self.r_max, self.d_max, self.warmup, self.r_steps, self.d_steps
             r_max, d_max = renorm_limits(self.steps, *limits)

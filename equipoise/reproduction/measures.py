@@ -14,7 +14,7 @@ SAID = (
     "Written by `equipoise tables` from `docs/results/records`: of test images, after the last epoch. Means ± half of "
     "their 95 % intervals over n seeds. Many, medium and few are classes of more than 100, of 20 to 100 and of fewer "
     "than 20 training images; where that leaves one of them empty, a third of the classes each. NLL is the negative "
-    "log-likelihood and ECE the expected calibration error with 15 bins, both as the network leaves training: a "
+    "log-likelihood and ECE the expected calibration error with 15 bins, both as the recipe leaves the logits: a "
     "temperature, which costs nothing, would change them."
 )
 

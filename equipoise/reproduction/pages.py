@@ -236,9 +236,8 @@ def recorded_page(studies: Iterable[StudyRecords]) -> str:
         left = study.methods.keys() - {method.name for method in ranked}
         not_run = [f"Not run: {'; '.join(name for name in study.methods if name in left)}."] if left else []
         measured = f"{study.question} {heading(study.metric)}, of test images."
-        stuck = ["\n".join(_learned_nothing(study))] if _learned_nothing(study) else []
-        told = [*not_run, *stuck, *_too_few(verdict), provenance(study)]
-        parts += [f"## `{study.name}`", measured, "\n".join(lines), *told]
+        told = [*not_run, "\n".join(_learned_nothing(study)), *_too_few(verdict), provenance(study)]
+        parts += [f"## `{study.name}`", measured, "\n".join(lines), *filter(None, told)]
     return "\n\n".join(parts) + "\n"
 
 

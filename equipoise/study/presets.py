@@ -149,7 +149,7 @@ _CIFAR10_OBJECTIVES = {
     "logit penalty": _objective(-0.75, -3.75, penalty=f"logit_penalty(beta={10**-2.83:.6g})"),
     "logit normalization": _objective(-2, -4, loss="logit_norm(tau=0.14)"),
     "cosine softmax": _objective(-2.25, -4, head="cosine(tau=0.08)"),
-    # "1" with a smudge before it in our copy; at 1 half of the runs learn nothing (docs/results/README.md)
+    # "1" with a smudge before it in our copy; at 1 some runs learn nothing (docs/results/README.md)
     "sigmoid": _objective(-1, -3.75, loss="sigmoid"),
     "squared error": _objective(-1, -3.5, loss="squared_error(kappa=8.0, magnitude=0.83)"),
 }

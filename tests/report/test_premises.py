@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from equipoise.report import collect, print_verdict, render_markdown, write_report
-from equipoise.report.premises import names_one_class
+from equipoise.report.premises import names_one_class, premises_of
 from equipoise.store import Audited, Convergence, Damaged, LongerRun, Store
 
 KEY = "1f" * 8
@@ -67,6 +67,17 @@ def test_runs_that_name_one_class_for_all_images_are_named(eight_seeds, demo):
         results = collect(eight_seeds)
         assert words(results)["learned"] == (False, f"no: {told}")
         assert f"- learned: no: {told}" in render_markdown(results)
+
+
+def test_what_runs_learned_is_not_known_without_test_images(store, results):
+    finished = next(run for run in results.runs if run.finished)
+    for runs, why in (
+        ([], "no run has finished"),
+        ([replace(finished, state="missing", confusion={})], "no run has finished"),
+        ([replace(finished, confusion={})], "there are no test images"),
+    ):
+        first = premises_of(store.study(), Convergence(reason="-"), [], runs, None)[0]
+        assert (first.name, first.holds, first.words) == ("learned", None, f"not known: {why}")
 
 
 def test_images_of_one_class_say_nothing_about_learning():

@@ -28,7 +28,7 @@ from .groups import (
     twice_differentiable,
     typed,
 )
-from .moments import near_zero, pool
+from .moments import exact_moments, merge, near_zero, pool
 
 
 def block_norm(
@@ -70,10 +70,14 @@ def native_block_norm(
     return y, Statistics(mean, var, len(x), len(x))
 
 
-def native_moments(x: Tensor) -> tuple[Tensor, Tensor]:
-    """Mean and biased variance (C,) of what suits the kernels in C."""
-    x, layout = _dense(x)
-    return kernels.batch_moments(x, layout is _columns)
+def batch_moments(x: Tensor, eps: float) -> tuple[Tensor, Tensor]:
+    """Mean and biased variance (C,) of all of x, in float32 at least."""
+    values, layout = _dense(full_precision(x))
+    if native.suits(values):
+        return kernels.batch_moments(values, layout is _columns)
+    # example by example: sums over a whole batch lose digits where PyTorch adds one number after the other
+    mean, var = merge(*exact_moments(layout.moments, values, len(values), eps), 1)
+    return mean[0], var[0]
 
 
 class NativeBlockNorm(torch.autograd.Function):

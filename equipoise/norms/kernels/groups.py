@@ -160,15 +160,16 @@ def grouped_norm_plain(
 
 
 @torch.no_grad()
-def moments_of_batch(x: Tensor) -> tuple[Tensor, Tensor]:
-    """Mean and biased variance (C,) of all of x, in float32 at least, without gradient."""
-    if x.numel() and native.suits(x):
-        from .cpu import native_moments
+def moments_of_batch(x: Tensor, eps: float) -> tuple[Tensor, Tensor]:
+    """Mean and biased variance (C,) of all of x, in float32 at least, without gradient; for a norm with this ε."""
+    if x.numel() and is_plain(x):
+        if x.device.type == "cpu":
+            from .cpu import batch_moments
 
-        return native_moments(x)
-    if x.is_cuda and x.numel() and is_plain(x):  # what PyTorch's batch norm begins with there
-        mean, var = torch.batch_norm_update_stats(x, None, None, 0.0)
-        return mean, var
+            return batch_moments(x, eps)
+        if x.is_cuda:  # what PyTorch's batch norm begins with there
+            mean, var = torch.batch_norm_update_stats(x, None, None, 0.0)
+            return mean, var
     return moments(full_precision(x))
 
 
